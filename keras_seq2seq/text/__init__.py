@@ -1,0 +1,6 @@
+"""Text to ids and back, inside the graph: one file per kind of tokenizer."""
+
+from keras_seq2seq.text.sentence_piece import SentencePiece
+from keras_seq2seq.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Tokenizer, load
+
+__all__ = ["BOS_ID", "EOS_ID", "PAD_ID", "UNK_ID", "SentencePiece", "Tokenizer", "load"]
