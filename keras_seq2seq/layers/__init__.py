@@ -1,0 +1,28 @@
+"""Layers of sequence-to-sequence models, pure Keras: they run on every backend."""
+
+from keras_seq2seq.layers.add_norm import AddNorm
+from keras_seq2seq.layers.embedding import PositionalEmbedding
+from keras_seq2seq.layers.feed_forward import FeedForward
+from keras_seq2seq.layers.multi_head import MultiHeadAttention, MultiHeadSelfAttention
+from keras_seq2seq.layers.positions import (
+    LearnedPositions,
+    LinearBias,
+    Positions,
+    RelativeBias,
+    RotaryPositions,
+    SinusoidalPositions,
+)
+
+__all__ = [
+    "AddNorm",
+    "FeedForward",
+    "LearnedPositions",
+    "LinearBias",
+    "MultiHeadAttention",
+    "MultiHeadSelfAttention",
+    "PositionalEmbedding",
+    "Positions",
+    "RelativeBias",
+    "RotaryPositions",
+    "SinusoidalPositions",
+]

@@ -1,0 +1,16 @@
+"""Models: functional Keras graphs for training that can also be decoded step by step."""
+
+from keras_seq2seq.models.language_model import LanguageModel
+from keras_seq2seq.models.presets import transformer_seq2seq
+from keras_seq2seq.models.seq2seq import Seq2Seq
+from keras_seq2seq.models.transformer import TransformerDecoder, TransformerEncoder
+from keras_seq2seq.models.transformer_block import TransformerBlock
+
+__all__ = [
+    "LanguageModel",
+    "Seq2Seq",
+    "TransformerBlock",
+    "TransformerDecoder",
+    "TransformerEncoder",
+    "transformer_seq2seq",
+]

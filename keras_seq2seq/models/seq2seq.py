@@ -1,0 +1,63 @@
+"""Encoder-decoder models: a functional graph for training, `start` and `step` for search."""
+
+import keras
+
+from keras_seq2seq.layers.masks import padding_mask
+from keras_seq2seq.models.token_mean import TokenMeanLoss
+
+__all__ = ["Seq2Seq"]
+
+
+@keras.saving.register_keras_serializable(package="keras_seq2seq")
+class Seq2Seq(TokenMeanLoss, keras.Model):
+    """An encoder and a decoder as one Keras model.
+
+    Inputs: `source` int32 `[B, S]`, `target` int32 `[B, T]` (BOS first, 0 is padding). Output: logits,
+    float32 `[B, T, V]`; position t predicts the token after `target[:, t]` (teacher forcing).
+
+    Args:
+        encoder: a layer from `source` to a memory (any structure of tensors).
+        decoder: a layer called as `decoder(target, memory, memory_mask)` that returns logits, with
+            `start(target, memory, memory_mask, max_length=, hypotheses=)`, `step` and `reorder` as
+            `models.protocol` has them. If its `embedding` is None it gets the encoder's.
+    """
+
+    def __init__(self, encoder, decoder, **kwargs):
+        if getattr(decoder, "embedding", encoder) is None:
+            decoder.embedding = encoder.embedding
+        source = keras.Input((None,), dtype="int32", name="source")
+        target = keras.Input((None,), dtype="int32", name="target")
+        logits = decoder(target, encoder(source), padding_mask(source))
+        super().__init__({"source": source, "target": target}, logits, **kwargs)
+        self.encoder = encoder
+        self.decoder = decoder
+
+    def start(self, inputs, max_length, hypotheses=1):
+        """Encode the sources and read the prompts; see `models.protocol.Decodable`."""
+        source = inputs["source"]
+        memory = self.encoder(source, training=False)
+        return self.decoder.start(
+            inputs["target"], memory, padding_mask(source), max_length=max_length, hypotheses=hypotheses
+        )
+
+    def step(self, token, index, carry, context):
+        """Read one token for each row; see `models.protocol.Decodable`."""
+        return self.decoder.step(token, index, carry, context)
+
+    def reorder(self, carry, parent):
+        """Continue the hypotheses that `parent` names; see `models.protocol.Decodable`."""
+        return self.decoder.reorder(carry, parent)
+
+    def get_config(self):
+        """Return the two parts; a shared embedding is written once, with the encoder."""
+        serialize = keras.saving.serialize_keras_object
+        return {"name": self.name, "encoder": serialize(self.encoder), "decoder": serialize(self.decoder)}
+
+    @classmethod
+    def from_config(cls, config, custom_objects=None):
+        """Rebuild the model from its two parts."""
+        load = keras.saving.deserialize_keras_object
+        config = dict(config)
+        encoder = load(config.pop("encoder"), custom_objects=custom_objects)
+        decoder = load(config.pop("decoder"), custom_objects=custom_objects)
+        return cls(encoder, decoder, **config)

@@ -1,0 +1,9 @@
+"""Search: one loop, one strategy a file, constraints as functions. Pure Keras, compiles nothing."""
+
+from keras_seq2seq.search.beam import Beam
+from keras_seq2seq.search.constraints import ForbiddenTokens, MinimumLength
+from keras_seq2seq.search.greedy import Greedy
+from keras_seq2seq.search.loop import search
+from keras_seq2seq.search.result import Limits, SearchResult
+
+__all__ = ["Beam", "ForbiddenTokens", "Greedy", "Limits", "MinimumLength", "SearchResult", "search"]

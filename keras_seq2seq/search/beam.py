@@ -1,0 +1,191 @@
+"""Beam search.
+
+Legend: B sources, W beam width, V vocabulary, L maximum length, N returned hypotheses.
+"""
+
+from dataclasses import dataclass
+
+from keras import ops
+
+from keras_seq2seq.search.constraints import BANNED
+from keras_seq2seq.search.result import SearchResult
+
+__all__ = ["Beam"]
+
+# Below every real log-probability, and finite: an impossible candidate stays comparable and never NaN.
+IMPOSSIBLE = -1e9
+
+
+@dataclass(frozen=True)
+class Beam:
+    """Keep the W most probable hypotheses in every step.
+
+    Of the 2W best candidates only the top W may finish, and W of the others go on. With `stop="first"` a
+    source that has W finished hypotheses is frozen; then a beam of 1 equals greedy search and no source
+    depends on its neighbours. With `stop="bound"` it goes on until no open hypothesis can beat the finished
+    ones.
+
+    Scores, for a hypothesis of n tokens with EOS and log-probability logP: `penalty="average"`
+    logP / n**a; `"gnmt"` logP / ((5 + n) / 6)**a (Wu et al. 2016, equation 14); a = 0 is logP.
+
+    Args:
+        width: W.
+        length_penalty: a.
+        penalty: "average" or "gnmt".
+        n_best: N, how many hypotheses to return.
+        stop: "first" or "bound".
+
+    Raises:
+        ValueError: an impossible value.
+    """
+
+    width: int
+    length_penalty: float = 1.0
+    penalty: str = "average"
+    n_best: int = 1
+    stop: str = "first"
+
+    def __post_init__(self):
+        if self.width < 1:
+            raise ValueError(f"width must be at least 1, received {self.width}.")
+        if not 1 <= self.n_best <= self.width:
+            raise ValueError(
+                f"n_best must be between 1 and the beam's width of {self.width}, received {self.n_best}."
+            )
+        if self.penalty not in ("average", "gnmt"):
+            raise ValueError(f'penalty must be "average" or "gnmt", received {self.penalty!r}.')
+        if self.stop not in ("first", "bound"):
+            raise ValueError(f'stop must be "first" or "bound", received {self.stop!r}.')
+
+    def normalize(self, log_probability, length):
+        """Return the score of a hypothesis of `length` tokens."""
+        length = ops.cast(length, "float32")
+        base = length if self.penalty == "average" else (5.0 + length) / 6.0
+        return log_probability / base**self.length_penalty
+
+    def begin(self, batch, limits):
+        """Return one empty hypothesis for each source, and W-1 impossible ones."""
+        tokens = ops.full((batch, self.width, limits.max_length), limits.pad_id, dtype="int32")
+        first = ops.arange(self.width) == 0
+        return {
+            "tokens": tokens,
+            "log_probability": ops.broadcast_to(
+                ops.where(first, 0.0, IMPOSSIBLE)[None, :], (batch, self.width)
+            ),
+            "length": ops.zeros((batch,), "int32"),
+            "finished_tokens": tokens,
+            "finished_lengths": ops.zeros((batch, self.width), "int32"),
+            "finished_scores": ops.full((batch, self.width), IMPOSSIBLE, dtype="float32"),
+            "frozen": limits.row_limit <= 0,
+        }
+
+    def advance(self, logits, state, index, limits):
+        """Extend every open hypothesis; move those that end to the finished ones."""
+        score, parent, token = self._candidates(logits, state["log_probability"])  # [B, 2W] each
+        ends = token == limits.eos_id
+        may_finish = ops.logical_and(ends, ops.arange(score.shape[1]) < self.width)
+        may_finish = ops.logical_and(may_finish, score > IMPOSSIBLE / 2)
+        # W candidates that go on, in order; there are that many, as a hypothesis has one EOS at most.
+        going = ops.where(ends, 2 * IMPOSSIBLE, score)
+        going, chosen = ops.top_k(going, self.width)
+        next_parent = ops.take_along_axis(parent, chosen, axis=1)
+        next_token = ops.take_along_axis(token, chosen, axis=1)
+        new = {
+            "tokens": self._append(state["tokens"], next_parent, next_token, index),
+            "log_probability": ops.maximum(going, IMPOSSIBLE),
+            "length": state["length"] + 1,
+            **self._finish(state, score, parent, may_finish, index, limits),
+        }
+        new["frozen"] = self._is_frozen(new, index, limits)
+        state = {name: _unless(state["frozen"], new[name], state[name]) for name in state}
+        return next_token, next_parent, state
+
+    def _candidates(self, logits, log_probability):
+        """Return the best min(2W, WV) extensions: log-probability, parent and token, each `[B, 2W]`.
+
+        The best 2W of a source are among the best 2W of each of its hypotheses, so the softmax is needed
+        only through its normaliser.
+        """
+        vocabulary = logits.shape[-1]
+        best = min(2 * self.width, vocabulary)
+        values, tokens = ops.top_k(logits, best)  # [B, W, 2W]
+        values = values - ops.logsumexp(logits, axis=-1, keepdims=True)
+        # A banned token, and whatever continues an impossible hypothesis, is exactly IMPOSSIBLE.
+        values = ops.where(values < BANNED / 2, IMPOSSIBLE, values) + ops.expand_dims(log_probability, -1)
+        flat = ops.reshape(ops.maximum(values, IMPOSSIBLE), (-1, self.width * best))
+        score, place = ops.top_k(flat, min(2 * self.width, self.width * best))
+        token = ops.take_along_axis(ops.reshape(tokens, (-1, self.width * best)), place, axis=1)
+        return score, ops.cast(place // best, "int32"), ops.cast(token, "int32")
+
+    def _append(self, tokens, parent, token, index):
+        """Continue the tokens `[B, W, L]` of each parent by one token."""
+        tokens = ops.take_along_axis(tokens, ops.expand_dims(parent, -1), axis=1)
+        slot = ops.arange(ops.shape(tokens)[2]) == index
+        return ops.where(slot[None, None, :], ops.expand_dims(token, -1), tokens)
+
+    def _finish(self, state, score, parent, may_finish, index, limits):
+        """Merge the candidates that end into the W best finished hypotheses."""
+        lead = slice(None), slice(0, self.width)
+        score = self.normalize(score[lead], index + 1)
+        score = ops.where(may_finish[lead], score, IMPOSSIBLE)
+        eos = ops.full_like(parent[lead], limits.eos_id)
+        tokens = self._append(state["tokens"], parent[lead], eos, index)
+        lengths = ops.broadcast_to(index + 1, ops.shape(score))
+        scores = ops.concatenate([state["finished_scores"], score], axis=1)
+        tokens = ops.concatenate([state["finished_tokens"], tokens], axis=1)
+        lengths = ops.concatenate([state["finished_lengths"], ops.cast(lengths, "int32")], axis=1)
+        scores, kept = ops.top_k(scores, self.width)
+        return {
+            "finished_scores": scores,
+            "finished_tokens": ops.take_along_axis(tokens, ops.expand_dims(kept, -1), axis=1),
+            "finished_lengths": ops.take_along_axis(lengths, kept, axis=1),
+        }
+
+    def _is_frozen(self, state, index, limits):
+        worst = state["finished_scores"][:, -1]
+        full = worst > IMPOSSIBLE / 2
+        if self.stop == "bound":
+            # The best that the best open hypothesis could still become, ending next or at the limit.
+            lead = ops.max(state["log_probability"], axis=1)
+            bound = ops.maximum(
+                self.normalize(lead, index + 2),
+                self.normalize(lead, ops.maximum(limits.row_limit, index + 2)),
+            )
+            full = ops.logical_and(full, worst >= bound)
+        return ops.logical_or(full, index + 1 >= limits.row_limit)
+
+    def done(self, state, index, limits):
+        """Say whether every source is frozen."""
+        return ops.all(state["frozen"])
+
+    def result(self, state, limits):
+        """Return the N best, unfinished hypotheses behind all finished ones."""
+        finished = state["finished_scores"] > IMPOSSIBLE / 2
+        length = ops.broadcast_to(state["length"][:, None], ops.shape(finished))
+        open_scores = self.normalize(state["log_probability"], ops.maximum(length, 1))
+        # Finished ones keep their order, then the open ones theirs: both lists are sorted.
+        order = ops.concatenate(
+            [
+                ops.where(finished, 2 * self.width, 0) - ops.arange(self.width),
+                ops.broadcast_to(-ops.arange(self.width), ops.shape(finished)),
+            ],
+            axis=1,
+        )
+        # Empty places of the finished ones go behind everything.
+        empty = ops.concatenate([ops.logical_not(finished), ops.zeros_like(finished)], axis=1)
+        _, place = ops.top_k(ops.where(empty, -4 * self.width, order), self.n_best)
+        tokens = ops.concatenate([state["finished_tokens"], state["tokens"]], axis=1)
+        lengths = ops.concatenate([state["finished_lengths"], length], axis=1)
+        scores = ops.concatenate([state["finished_scores"], open_scores], axis=1)
+        flags = ops.concatenate([finished, ops.zeros_like(finished)], axis=1)
+        return SearchResult(
+            ops.take_along_axis(tokens, ops.expand_dims(place, -1), axis=1),
+            ops.take_along_axis(lengths, place, axis=1),
+            ops.take_along_axis(scores, place, axis=1),
+            ops.take_along_axis(flags, place, axis=1),
+        )
+
+
+def _unless(frozen, new, old):
+    """Keep `old` in frozen rows."""
+    return ops.where(ops.reshape(frozen, (-1, *[1] * (len(new.shape) - 1))), old, new)

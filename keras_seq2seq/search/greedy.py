@@ -1,0 +1,61 @@
+"""Greedy search: the best token in every step."""
+
+from dataclasses import dataclass
+
+from keras import ops
+
+from keras_seq2seq.search.result import SearchResult
+
+__all__ = ["Greedy"]
+
+
+@dataclass(frozen=True)
+class Greedy:
+    """Take the most probable token until EOS. The score is log P, the sum over tokens, EOS in."""
+
+    width: int = 1
+
+    def __post_init__(self):
+        if self.width != 1:
+            raise ValueError(f"greedy search keeps width=1 hypothesis, received width={self.width}.")
+
+    def begin(self, batch, limits):
+        """Return an empty hypothesis for each source."""
+        return {
+            "tokens": ops.full((batch, limits.max_length), limits.pad_id, dtype="int32"),
+            "lengths": ops.zeros((batch,), "int32"),
+            "scores": ops.zeros((batch,), "float32"),
+            "finished": ops.zeros((batch,), "bool"),
+        }
+
+    def advance(self, logits, state, index, limits):
+        """Append the best token to every open row."""
+        logits = logits[:, 0]  # [B, V]
+        best = ops.cast(ops.argmax(logits, axis=-1), "int32")
+        log_probability = ops.max(logits, axis=-1) - ops.logsumexp(logits, axis=-1)
+        open_ = ops.logical_and(ops.logical_not(state["finished"]), index < limits.row_limit)
+        token = ops.where(open_, best, limits.pad_id)
+        at_index = ops.expand_dims(ops.arange(ops.shape(state["tokens"])[1]) == index, 0)
+        return (
+            ops.expand_dims(token, 1),
+            None,
+            {
+                "tokens": ops.where(at_index, ops.expand_dims(token, 1), state["tokens"]),
+                "lengths": state["lengths"] + ops.cast(open_, "int32"),
+                "scores": state["scores"] + ops.where(open_, log_probability, 0.0),
+                "finished": ops.logical_or(state["finished"], ops.logical_and(open_, best == limits.eos_id)),
+            },
+        )
+
+    def done(self, state, index, limits):
+        """Say whether every row has ended or reached its limit."""
+        return ops.all(ops.logical_or(state["finished"], index >= limits.row_limit))
+
+    def result(self, state, limits):
+        """Return one hypothesis a source."""
+        return SearchResult(
+            ops.expand_dims(state["tokens"], 1),
+            ops.expand_dims(state["lengths"], 1),
+            ops.expand_dims(state["scores"], 1),
+            ops.expand_dims(state["finished"], 1),
+        )

@@ -1,0 +1,79 @@
+"""The one loop that decodes every model with every strategy. It compiles nothing and keeps nothing."""
+
+from keras import ops
+
+from keras_seq2seq.search.constraints import ForbiddenTokens, MinimumLength
+from keras_seq2seq.search.result import Limits
+
+__all__ = ["search"]
+
+
+def search(
+    model,
+    inputs,
+    strategy,
+    *,
+    max_length,
+    min_length=0,
+    row_limit=None,
+    constraints=(),
+    pad_id=0,
+    bos_id=2,
+    eos_id=3,
+):
+    """Find good hypotheses for each source.
+
+    Args:
+        model: a `Decodable`.
+        inputs: a dict of the model's inputs; without `target` every row starts from BOS.
+        strategy: `Greedy`, `Beam`, or any object with `width`, `begin`, `advance`, `done` and `result`.
+        max_length: L, the most tokens to generate, EOS included. Nothing is forced at the limit.
+        min_length: the fewest tokens to generate, EOS included.
+        row_limit: int32 `[B]`, the most tokens for each row, at most `max_length`; default `max_length`.
+        constraints: callables from (logits `[B, W, V]`, index) to logits.
+        pad_id: never generated.
+        bos_id: never generated.
+        eos_id: ends a hypothesis.
+
+    Returns:
+        `SearchResult`.
+
+    Raises:
+        ValueError: `max_length` below 1, or `min_length` above it.
+    """
+    if isinstance(max_length, int) and not max(min_length, 1) <= max_length:
+        raise ValueError(
+            "max_length must be at least 1 and at least min_length, "
+            f"received max_length={max_length} and min_length={min_length}."
+        )
+    inputs = dict(inputs)
+    batch = ops.shape(next(iter(inputs.values())))[0]
+    if inputs.get("target") is None:
+        inputs["target"] = ops.full((batch, 1), bos_id, dtype="int32")
+    if row_limit is None:
+        row_limit = ops.full((batch,), max_length, dtype="int32")
+    limits = Limits(max_length, row_limit, pad_id, eos_id)
+    rules = [ForbiddenTokens(tuple({pad_id, bos_id} - {eos_id})), *constraints]
+    if min_length > 1:
+        rules.append(MinimumLength(min_length, eos_id))
+    width = strategy.width
+    start = model.start(inputs, max_length, width)
+    token = ops.repeat(start.token, width) if width > 1 else start.token
+
+    def is_open(index, token, carry, state):
+        return ops.logical_and(index < max_length, ops.logical_not(strategy.done(state, index, limits)))
+
+    def advance(index, token, carry, state):
+        logits, carry = model.step(token, index, carry, start.context)
+        logits = ops.reshape(logits, (-1, width, logits.shape[-1]))  # [B, W, V]
+        for rule in rules:
+            logits = rule(logits, index)
+        token, parent, state = strategy.advance(logits, state, index, limits)
+        if parent is not None:
+            carry = model.reorder(carry, parent)
+        return index + 1, ops.reshape(token, (-1,)), carry, state
+
+    index = ops.zeros((), "int32")
+    state = strategy.begin(batch, limits)
+    *_, state = ops.while_loop(is_open, advance, (index, token, start.carry, state))
+    return strategy.result(state, limits)

@@ -1,0 +1,37 @@
+"""What a search is given besides the model, and what it returns."""
+
+from typing import Any, NamedTuple
+
+__all__ = ["Limits", "SearchResult"]
+
+
+class Limits(NamedTuple):
+    """What bounds a search.
+
+    Attributes:
+        max_length: L, how many tokens a hypothesis may have, EOS included.
+        row_limit: int32 `[B]`, the same for each source, at most L.
+        pad_id: fills what follows EOS.
+        eos_id: ends a hypothesis.
+    """
+
+    max_length: int
+    row_limit: Any
+    pad_id: int
+    eos_id: int
+
+
+class SearchResult(NamedTuple):
+    """The N best hypotheses of each source, best first, finished before unfinished.
+
+    Attributes:
+        tokens: int32 `[B, N, L]`, without BOS, ending in EOS when finished, then pads.
+        lengths: int32 `[B, N]`, EOS counted.
+        scores: float32 `[B, N]`, under the strategy's rule.
+        finished: bool `[B, N]`, False for hypotheses that were cut at the limit.
+    """
+
+    tokens: Any
+    lengths: Any
+    scores: Any
+    finished: Any

@@ -1,0 +1,72 @@
+"""Losses over a large vocabulary."""
+
+import keras
+from keras import ops
+
+__all__ = ["SmoothedCrossentropy", "smoothed_crossentropy"]
+
+
+def smoothed_crossentropy(labels, logits, label_smoothing=0.0):
+    """Cross-entropy against q = (1-e) one-hot + e/V (Szegedy et al. 2016), without building q.
+
+    Args:
+        labels: int `[...]`.
+        logits: float `[..., V]`.
+        label_smoothing: e.
+
+    Returns:
+        float32 `[...]`.
+    """
+    size = logits.shape[-1]
+    labels = ops.expand_dims(ops.cast(labels, "int32"), -1)
+    uniform = label_smoothing / size
+
+    def at_label(x):
+        # By comparison: the gradient of a gather is a scatter on one core.
+        hit = ops.arange(size, dtype="int32") == labels
+        return ops.sum(ops.where(hit, x, ops.zeros((), x.dtype)), axis=-1)
+
+    @ops.custom_gradient
+    def loss(logits):
+        logits = ops.cast(logits, "float32")
+        normalizer = ops.logsumexp(logits, axis=-1, keepdims=True)
+        value = ops.squeeze(normalizer, -1) - (1.0 - label_smoothing) * at_label(logits)
+        if label_smoothing:
+            value = value - label_smoothing * ops.mean(logits, axis=-1)
+
+        def gradient(*args, upstream=None):
+            upstream = args[0] if upstream is None else upstream
+            hit = ops.arange(size, dtype="int32") == labels
+            # softmax - q, with q one of two numbers
+            wanted = ops.where(hit, 1.0 - label_smoothing + uniform, uniform)
+            return (ops.exp(logits - normalizer) - wanted) * ops.expand_dims(upstream, -1)
+
+        return value, gradient
+
+    return loss(logits)
+
+
+@keras.saving.register_keras_serializable(package="keras_seq2seq")
+class SmoothedCrossentropy(keras.losses.Loss):
+    """Label-smoothed cross-entropy, summed with the weights that come with the batch.
+
+    Those weights sum to 1 over the global batch, which makes the sum a mean over tokens that depends neither
+    on padding nor on the number of replicas.
+
+    Args:
+        label_smoothing: e in [0, 1), the weight of the uniform distribution.
+    """
+
+    def __init__(self, label_smoothing=0.0, name="smoothed_crossentropy", **kwargs):
+        super().__init__(name=name, reduction=kwargs.pop("reduction", "sum"), **kwargs)
+        if not 0.0 <= label_smoothing < 1.0:
+            raise ValueError(f"label_smoothing must be in [0, 1), received {label_smoothing}.")
+        self.label_smoothing = label_smoothing
+
+    def call(self, y_true, y_pred):
+        """Return the loss of each position, `[B, T]`."""
+        return smoothed_crossentropy(y_true, y_pred, self.label_smoothing)
+
+    def get_config(self):
+        """Return every constructor argument."""
+        return {**super().get_config(), "label_smoothing": self.label_smoothing}
