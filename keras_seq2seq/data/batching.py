@@ -1,0 +1,117 @@
+"""Batches by number of tokens: bucket, shuffle, pad, shift, weight."""
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from keras_seq2seq.data.buckets import Bucket, BucketRule, numbers_of
+from keras_seq2seq.data.chunks import Chunks, plain
+from keras_seq2seq.data.rows import Ints, PairRows
+from keras_seq2seq.text import BOS_ID, EOS_ID
+
+_READY = 4  # batches made in the background
+
+Batch = tuple[dict[str, Any], Any, Any]
+Group = tuple[Bucket, Ints]  # the pairs of one batch, by number
+
+
+class TokenBatches:
+    """The epochs of a corpus; `ParallelText.batches` says what comes out.
+
+    The pairs of a chunk are shuffled and dealt out to the buckets, the full batches are shuffled and
+    emitted, and what is left over goes into the next chunk.
+
+    Args:
+        chunks: the pairs; they are kept if they are one chunk only.
+        rule: which buckets to use.
+        fixed_shapes: fill up what is left over with empty rows.
+        shuffle: False keeps the order of the corpus.
+        seed: of the order; None differs every time.
+    """
+
+    def __init__(
+        self, chunks: Chunks, rule: BucketRule, *, fixed_shapes: bool, shuffle: bool, seed: int | None
+    ):
+        if seed is not None and seed < 0:
+            raise ValueError(f"seed must be at least 0, got {seed}.")
+        self._chunks, self._fixed_shapes, self._shuffle = chunks, fixed_shapes, shuffle
+        self._entropy = np.random.SeedSequence(seed).entropy
+        self._epochs = itertools.count()
+        first, is_whole = next(chunks.read())
+        self._buckets = rule.buckets(first.lengths, chunks.limits, is_whole)
+        self._whole = first if is_whole else None
+
+    def dataset(self) -> tf.data.Dataset:
+        """Give the epochs as a dataset, of known cardinality if the corpus is one chunk."""
+        ids, weights = tf.TensorSpec([None, None], tf.int32), tf.TensorSpec([None, None], tf.float32)
+        signature = ({"source": ids, "target": ids}, ids, weights)
+        dataset = tf.data.Dataset.from_generator(self._epoch, output_signature=signature)
+        if self._whole is not None:
+            count = len(self._deal(self._whole, True, np.random.default_rng(0))[0])
+            dataset = dataset.apply(tf.data.experimental.assert_cardinality(count))
+        return plain(dataset.prefetch(_READY))
+
+    def _epoch(self) -> Iterator[Batch]:
+        """One epoch, the next one at every call."""
+        seed = np.random.SeedSequence(self._entropy, spawn_key=(next(self._epochs),))
+        rng = np.random.default_rng(seed)
+        held = PairRows.join([])
+        for chunk, last in self._chunks.read() if self._whole is None else [(self._whole, True)]:
+            pairs = PairRows.join([held, chunk])
+            groups, rest = self._deal(pairs, last, rng)
+            for bucket, index in groups:
+                yield self._batch(pairs, bucket, index)
+            held = pairs.take(rest)
+
+    def _deal(self, pairs: PairRows, last: bool, rng: np.random.Generator) -> tuple[list[Group], Ints]:
+        """Make batches of the pairs; give them, and the numbers of the pairs that fill none yet.
+
+        The last time all pairs go into batches: what is left over of a bucket joins what is left
+        over of the next if that has room, and makes a batch of its own otherwise.
+        """
+        order = rng.permutation(len(pairs)) if self._shuffle else np.arange(len(pairs))
+        numbers = numbers_of(pairs.lengths, self._buckets)[order]
+        groups: list[Group] = []
+        rest = [np.zeros([0], np.int64)]
+        carried = rest[0]
+        for number, bucket in enumerate(self._buckets):
+            own = np.concatenate([order[numbers == number], carried])
+            full = len(own) - len(own) % bucket.rows
+            groups += [(bucket, own[at : at + bucket.rows]) for at in range(0, full, bucket.rows)]
+            left, carried = own[full:], rest[0]
+            if not last:
+                rest.append(left)
+            elif self._has_room(number + 1, int(np.sum(numbers == number + 1)), len(left)):
+                carried = left
+            elif len(left):
+                groups.append((bucket, left))
+        if self._shuffle:
+            groups = [groups[at] for at in rng.permutation(len(groups))]
+        else:
+            groups.sort(key=lambda group: group[1][0])
+        return groups, np.concatenate(rest)
+
+    def _has_room(self, number: int, members: int, count: int) -> bool:
+        """Tell whether a bucket with so many members has a batch to complete, with room for `count`."""
+        if number == len(self._buckets):
+            return False
+        rows = self._buckets[number].rows
+        return 0 < members % rows <= rows - count
+
+    def _batch(self, pairs: PairRows, bucket: Bucket, index: Ints) -> Batch:
+        source = pairs.source.padded(index, bucket.source)  # [B, S]
+        target = pairs.target.padded(index, bucket.target, without_last=1)  # [B, T]
+        labels = pairs.target.padded(index, bucket.target, without_first=1)  # [B, T]
+        real = np.arange(bucket.target) < pairs.lengths[1][index][:, np.newaxis]
+        weights = real.astype(np.float32) / np.float32(real.sum())
+        if self._fixed_shapes:
+            empty = [(0, bucket.rows - len(index)), (0, 0)]
+            source, target, labels, weights = (
+                np.pad(rows, empty) for rows in (source, target, labels, weights)
+            )
+            source[len(index) :, 0] = EOS_ID
+            target[len(index) :, 0] = BOS_ID
+        return {"source": source, "target": target}, labels, weights

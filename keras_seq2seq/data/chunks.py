@@ -1,0 +1,108 @@
+"""A corpus as ids, in chunks that fit into memory: tokenized in the graph, blanks and long pairs dropped."""
+
+import logging
+from collections.abc import Iterable, Iterator
+from typing import Any, Protocol
+
+import numpy as np
+import tensorflow as tf
+
+from keras_seq2seq.data.blocks import BLOCK, in_blocks, string_tensors
+from keras_seq2seq.data.encoding import source_rows, target_rows
+from keras_seq2seq.data.report import Report
+from keras_seq2seq.data.rows import PairRows, Rows
+from keras_seq2seq.text import Tokenizer
+
+_LOGGER = logging.getLogger(__name__)
+
+
+class Corpus(Protocol):
+    """Pairs that can be read again and again, and know how many they are."""
+
+    report: Report | None
+
+    def __len__(self) -> int: ...
+
+    def pairs(self) -> Iterable[tuple[str, str]]:
+        """Iterate over all pairs."""
+
+
+class Chunks:
+    """The kept pairs of a corpus, in its order, at most `size` of them at a time.
+
+    Args:
+        corpus: where the pairs come from; each full pass leaves its report there.
+        tokenizers: of the source and of the target.
+        limits: the most ids of a source and a target, EOS counted.
+        size: the most pairs of a chunk.
+    """
+
+    def __init__(
+        self, corpus: Corpus, tokenizers: tuple[Tokenizer, Tokenizer], limits: tuple[int, int], size: int
+    ):
+        for name, value in (("max_length", min(limits)), ("shuffle_buffer", size)):
+            if value < 1:
+                raise ValueError(f"{name} must be at least 1, got {value}.")
+        self.limits = limits
+        self._corpus, self._size = corpus, size
+        self._blocks = self._tokenized(tokenizers)
+
+    def read(self) -> Iterator[tuple[PairRows, bool]]:
+        """Read the corpus once: the chunks, and with each whether it is the last.
+
+        Raises:
+            ValueError: if no pair was kept, or the corpus has another number of pairs than before.
+        """
+        parts: list[PairRows] = []
+        held = pairs = blank = too_long = 0
+        for block in self._blocks:
+            *ids, count, blanks = (part.numpy() for part in block)
+            kept = PairRows(Rows.from_lengths(*ids[:2]), Rows.from_lengths(*ids[2:]))
+            kept = self._short_enough(kept)
+            pairs, blank, too_long = pairs + count, blank + blanks, too_long + count - blanks - len(kept)
+            if held + len(kept) > self._size:
+                yield PairRows.join(parts), False
+                parts, held = [], 0
+            parts.append(kept)
+            held += len(kept)
+        self._finish(Report(int(pairs), int(blank), int(too_long), *self.limits))
+        yield PairRows.join(parts), True
+
+    def _short_enough(self, pairs: PairRows) -> PairRows:
+        sources, targets = pairs.lengths
+        fits = (sources <= self.limits[0]) & (targets <= self.limits[1])
+        return pairs if fits.all() else pairs.take(np.flatnonzero(fits))
+
+    def _finish(self, report: Report) -> None:
+        if report.pairs != len(self._corpus):
+            raise ValueError(f"The corpus had {len(self._corpus)} pairs and now has {report.pairs}.")
+        if not report.kept:
+            raise ValueError(f"No pair is left to make a batch of: {report}.")
+        if report != self._corpus.report:
+            _LOGGER.log(logging.WARNING if report.dropped else logging.INFO, "%s", report)
+        self._corpus.report = report
+
+    def _tokenized(self, tokenizers: tuple[Tokenizer, Tokenizer]) -> tf.data.Dataset:
+        """Blocks: flat sources, their lengths, flat targets, their lengths, count of pairs, of blank ones."""
+        size = min(BLOCK, self._size)
+
+        def read() -> Iterator[tuple[Any, Any, int, int]]:
+            for block in in_blocks(self._corpus.pairs(), size):
+                filled = [pair for pair in block if pair[0].strip() and pair[1].strip()]
+                yield *string_tensors(filled), len(block), len(block) - len(filled)
+
+        def encode(sources: Any, targets: Any, *counts: Any) -> tuple[Any, ...]:
+            source, target = source_rows(tokenizers[0], sources), target_rows(tokenizers[1], targets)
+            return source.values, source.row_lengths(), target.values, target.row_lengths(), *counts
+
+        lines, count = tf.TensorSpec([None], tf.string), tf.TensorSpec([], tf.int64)
+        blocks = tf.data.Dataset.from_generator(read, output_signature=(lines, lines, count, count))
+        blocks = blocks.map(encode, num_parallel_calls=2, deterministic=True)
+        return plain(blocks.prefetch(self._size // size))
+
+
+def plain(dataset: tf.data.Dataset) -> tf.data.Dataset:
+    """Switch tf.data's autotuning off: it can hold up a step for seconds after an iterator was dropped."""
+    options = tf.data.Options()
+    options.autotune.enabled = False
+    return dataset.with_options(options)

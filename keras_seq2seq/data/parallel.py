@@ -1,0 +1,216 @@
+"""Parallel text: pairs of lines in files, read as a stream."""
+
+import itertools
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Self
+
+import tensorflow as tf
+
+from keras_seq2seq.data.batching import TokenBatches
+from keras_seq2seq.data.blocks import in_blocks, string_tensors
+from keras_seq2seq.data.buckets import BucketRule
+from keras_seq2seq.data.chunks import Chunks
+from keras_seq2seq.data.lines import Path, count_lines, read_lines
+from keras_seq2seq.data.report import Report
+from keras_seq2seq.text import Tokenizer
+
+_MAX_LENGTH = 128
+
+Pairs = Iterator[tuple[str, str]]
+Paths = Path | Sequence[Path]
+
+
+class ParallelText:
+    """Pairs of a source and a target line, read from files whenever they are needed.
+
+    The files are read through once at the start, to count and check their lines, and never kept in
+    memory. `len(text)` is the number of pairs, blank ones among them.
+
+    Args:
+        source: path of the source side, or a list of paths that are read one after the other; gzip
+            if a name ends in .gz.
+        target: the same for the target side; line n belongs to line n of the source.
+
+    Raises:
+        FileNotFoundError: if a file is missing.
+        ValueError: if two files differ in their number of lines, a gzip file is damaged, or there
+            are no lines at all.
+    """
+
+    def __init__(self, source: Paths, target: Paths):
+        sources, targets = _paths(source), _paths(target)
+        if len(sources) != len(targets):
+            raise ValueError(
+                f"source names {len(sources)} files and target {len(targets)}, expected as many."
+            )
+        files = list(zip(sources, targets, strict=True))
+        count = sum(_aligned_count(*pair) for pair in files)
+        self._use(count, lambda: itertools.chain.from_iterable(_zipped(*pair) for pair in files), sources)
+
+    @classmethod
+    def from_tsv(cls, path: Paths, columns: tuple[int, int] = (0, 1)) -> Self:
+        """Read pairs from two columns (counted from 0) of a file with tabs, or of a list of such files.
+
+        Raises:
+            FileNotFoundError: if a file is missing.
+            ValueError: if a line has too few columns, a gzip file is damaged, or there are no lines.
+        """
+        if min(columns) < 0:
+            raise ValueError(f"columns must be numbers from 0, got {columns}.")
+        text, paths = cls.__new__(cls), _paths(path)
+
+        def read() -> Pairs:
+            return itertools.chain.from_iterable(_rows(name, columns) for name in paths)
+
+        text._use(sum(1 for _ in read()), read, paths)
+        return text
+
+    @classmethod
+    def from_pairs(cls, pairs: Iterable[tuple[str, str]]) -> Self:
+        """Take pairs from Python, such as a list of tuples; it must be possible to iterate more than once."""
+        if iter(pairs) is pairs:
+            raise ValueError("pairs can be read only once, expected a list or the like, not an iterator.")
+        text = cls.__new__(cls)
+        text._use(sum(1 for _ in pairs), lambda: iter(pairs), ["pairs"])
+        return text
+
+    def _use(self, count: int, read: Callable[[], Pairs], names: Sequence[Path]) -> None:
+        if not count:
+            raise ValueError(f"There is not one line in {', '.join(map(str, names))}.")
+        self._count = count
+        self._read = read
+        self.report: Report | None = None
+
+    def __len__(self) -> int:
+        return self._count
+
+    def pairs(self) -> Pairs:
+        """Iterate over all pairs, blank ones among them."""
+        return self._read()
+
+    def sources(self) -> Iterator[str]:
+        """Iterate over the source lines, to learn a vocabulary from, say."""
+        return (source for source, _ in self._read())
+
+    def targets(self) -> Iterator[str]:
+        """Iterate over the target lines."""
+        return (target for _, target in self._read())
+
+    def dataset(self) -> tf.data.Dataset:
+        """Give all pairs, blank ones among them, as a `tf.data.Dataset` of two scalar strings."""
+
+        def blocks() -> Iterator[tuple[Any, Any]]:
+            return map(string_tensors, in_blocks(self._read()))
+
+        lines = tf.TensorSpec([None], tf.string)
+        dataset = tf.data.Dataset.from_generator(blocks, output_signature=(lines, lines))
+        return dataset.unbatch().apply(tf.data.experimental.assert_cardinality(self._count))
+
+    def batches(
+        self,
+        source_tokenizer: Tokenizer,
+        target_tokenizer: Tokenizer | None = None,
+        *,
+        tokens_per_batch: int,
+        max_length: int | None = None,
+        max_source_length: int | None = None,
+        max_target_length: int | None = None,
+        buckets: Sequence[int | tuple[int, int]] | None = None,
+        max_buckets: int = 6,
+        width_multiple: int = 8,
+        fixed_shapes: bool = False,
+        shuffle: bool = True,
+        shuffle_buffer: int = 100_000,
+        seed: int | None = None,
+    ) -> tf.data.Dataset:
+        """Give the pairs as batches of ids for `fit` and `evaluate`; one iteration is one epoch.
+
+        A batch is `({"source": int32 [B,S], "target": int32 [B,T]}, labels int32 [B,T],
+        weights float32 [B,T])`, padded with id 0. Sources are tokens and EOS, targets BOS and tokens,
+        labels tokens and EOS. Weights are 0 on pads and sum to 1 over the batch.
+
+        Pairs with a blank side, and those that are too long, are dropped, counted in the log and in
+        `text.report`. Each other pair is in exactly one batch of an epoch. There are few widths
+        (S, T); without `buckets` they are chosen to waste little on the first `shuffle_buffer` pairs.
+
+        The order depends on the seed and the number of the epoch alone, which counts the iterations
+        that were begun. Pairs are shuffled within `shuffle_buffer` of them, and so are the batches
+        made of them. That many pairs are in memory as ids, and as many again are made ready
+        in the background; a corpus that fits is tokenized once, here, and the dataset knows its
+        cardinality. A larger one is read anew in every epoch.
+
+        Args:
+            source_tokenizer: tokenizer of the source side.
+            target_tokenizer: tokenizer of the target side; by default that of the source side.
+            tokens_per_batch: rows times the wider of S and T is at most this.
+            max_length: the most ids of a kept source or target, the EOS among them; by default the
+                last of `buckets`, or 128, or `tokens_per_batch` if that is less.
+            max_source_length: the limit of the source side where it differs from `max_length`.
+            max_target_length: the limit of the target side where it differs from `max_length`.
+            buckets: the widths S = T, or (S, T), each at least the one before, up to the limits.
+            max_buckets: the most widths to choose.
+            width_multiple: chosen widths are multiples of this, except at the limits.
+            fixed_shapes: make every batch of a bucket the same shape, for XLA. What is left over at
+                the end of an epoch is filled up with empty rows: EOS alone as the source, so that
+                attention has something to look at, BOS alone as the target, and weights 0.
+            shuffle: False keeps the order of the corpus within a bucket, for validation.
+            shuffle_buffer: how many pairs to shuffle among.
+            seed: the same seed gives the same batches in any process; None differs every time.
+
+        Raises:
+            ValueError: if an argument is out of range or no pair is kept.
+        """
+        tokenizers = source_tokenizer, target_tokenizer or source_tokenizer
+        limits = _limits((max_source_length, max_target_length), max_length, buckets, tokens_per_batch)
+        chunks = Chunks(self, tokenizers, limits, shuffle_buffer)
+        rule = BucketRule(tokens_per_batch, buckets, max_buckets, width_multiple)
+        return TokenBatches(chunks, rule, fixed_shapes=fixed_shapes, shuffle=shuffle, seed=seed).dataset()
+
+
+def _paths(paths: Paths) -> list[Path]:
+    return [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
+
+
+def _aligned_count(source: Path, target: Path) -> int:
+    counts = count_lines(source), count_lines(target)
+    if counts[0] != counts[1]:
+        raise ValueError(
+            f"{os.fspath(source)!r} has {counts[0]} lines and {os.fspath(target)!r} has {counts[1]}, "
+            "expected as many in both."
+        )
+    return counts[0]
+
+
+def _zipped(source: Path, target: Path) -> Pairs:
+    return zip(read_lines(source), read_lines(target), strict=True)
+
+
+def _rows(path: Path, columns: tuple[int, int]) -> Pairs:
+    for number, line in enumerate(read_lines(path), start=1):
+        cells = line.split("\t")
+        if len(cells) > max(columns):
+            yield cells[columns[0]], cells[columns[1]]
+        elif line.strip():
+            raise ValueError(
+                f"{os.fspath(path)!r} has {len(cells)} columns in line {number}, "
+                f"expected at least {max(columns) + 1}."
+            )
+        else:
+            yield "", ""
+
+
+def _limits(
+    sides: tuple[int | None, int | None],
+    both: int | None,
+    buckets: Sequence[int | tuple[int, int]] | None,
+    tokens: int,
+) -> tuple[int, int]:
+    """Find the limits of source and target: given for the side, for both, by the last bucket, or usual."""
+    usual = min(_MAX_LENGTH, tokens) if both is None else both
+    last = buckets[-1] if buckets and both is None else usual
+    defaults = (last, last) if isinstance(last, int) else last
+    source, target = (
+        default if side is None else side for side, default in zip(sides, defaults, strict=True)
+    )
+    return source, target
