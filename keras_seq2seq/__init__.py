@@ -7,14 +7,10 @@ TensorFlow only if Keras itself does.
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from . import layers, models, training
 from ._version import __version__
-
-if TYPE_CHECKING:
-    from . import data, distribute, evaluate, plots, search, serving, text
-    from .serving import Generator, Translator
 
 _ROOMS = ("data", "distribute", "evaluate", "plots", "search", "serving", "text")
 _CLASSES = {"Generator": "serving", "Translator": "serving"}
