@@ -126,7 +126,8 @@ class MultiHeadAttention(_HeadedAttention):
         may attend to nothing has zero weights and zero context before the output projection.
 
     Raises:
-        ValueError: `num_heads` is no multiple of `num_key_value_heads`, or a mask has another rank or dtype.
+        ValueError: `num_heads` is no multiple of `num_key_value_heads`; a mask has another rank or dtype; a
+            key for a layer that was built without one.
     """
 
     def __init__(self, num_heads, key_dim, **kwargs):
@@ -156,6 +157,11 @@ class MultiHeadAttention(_HeadedAttention):
     def call(self, query, value, key=None, attention_mask=None, return_attention_scores=False, training=None):
         """Attend from `query` to `value`."""
         length = ops.shape(query)[1]
+        if key is not None and not self.own_key:
+            raise ValueError(
+                "key was given to a layer that was built without one: its keys come from value. "
+                "Give key in the first call too, or leave it out."
+            )
         if self.own_key:
             key = value if key is None else key
             size = ops.shape(value)[1]
