@@ -63,9 +63,9 @@ class AddNorm(layers.Layer):
         """Join the sublayer's input and output."""
         return self.after(x, y, training=training)
 
-    def compute_mask(self, x, y, x_mask=None, y_mask=None):
+    def compute_mask(self, x, mask=None):
         """Forward the mask that arrives with the sublayer's input."""
-        return x_mask
+        return mask
 
     def compute_output_spec(self, x, y, training=None):
         """Nothing changes shape."""

@@ -41,6 +41,8 @@ class FeedForward(layers.Layer):
         **kwargs,
     ):
         super().__init__(**kwargs)
+        if isinstance(activation, dict):  # a function, as a saved file has it
+            activation = keras.activations.get(activation)
         self.hidden_dim = hidden_dim
         self.activation = activation
         self.gated = activation in GATES
