@@ -2,13 +2,13 @@
 
 import keras
 
-from keras_seq2seq.models.token_mean import TokenMeanLoss
+from keras_seq2seq.models.token_training import TokenTraining
 
 __all__ = ["LanguageModel"]
 
 
 @keras.saving.register_keras_serializable(package="keras_seq2seq")
-class LanguageModel(TokenMeanLoss, keras.Model):
+class LanguageModel(TokenTraining, keras.Model):
     """A decoder as a Keras model.
 
     Input: `target` int32 `[B, T]` (BOS first, 0 is padding). Output: logits, float32 `[B, T, V]`.

@@ -3,13 +3,13 @@
 import keras
 
 from keras_seq2seq.layers.masks import padding_mask
-from keras_seq2seq.models.token_mean import TokenMeanLoss
+from keras_seq2seq.models.token_training import TokenTraining
 
 __all__ = ["Seq2Seq"]
 
 
 @keras.saving.register_keras_serializable(package="keras_seq2seq")
-class Seq2Seq(TokenMeanLoss, keras.Model):
+class Seq2Seq(TokenTraining, keras.Model):
     """An encoder and a decoder as one Keras model.
 
     Inputs: `source` int32 `[B, S]`, `target` int32 `[B, T]` (BOS first, 0 is padding). Output: logits,

@@ -1,13 +1,13 @@
-"""The loss that `fit` shows: a mean over tokens, however batches are cut."""
+"""What `fit` needs to know about sequences of tokens."""
 
 import keras
 from keras import ops
 
-__all__ = ["TokenMeanLoss"]
+__all__ = ["TokenTraining"]
 
 
-class TokenMeanLoss:
-    """A mixin for `keras.Model`: the displayed loss counts every real position once.
+class TokenTraining:
+    """A mixin for `keras.Model`: the loss that is shown counts every real position once.
 
     Weights that sum to 1 over a batch make the batch's loss a mean over its tokens, but Keras then averages
     batches by their rows. Here each batch (or a replica's share of one) counts by its number of positions
@@ -17,13 +17,15 @@ class TokenMeanLoss:
     def compile(self, *args, **kwargs):
         """Compile as `keras.Model.compile` does."""
         super().compile(*args, **kwargs)
-        with self.distribute_scope():
+        strategy = getattr(self, "distribute_strategy", None)  # TensorFlow's, which owns new variables
+        with strategy.scope() if strategy is not None else keras.name_scope("token_loss"):
             self.token_loss = keras.metrics.Mean(name="loss")
 
-    def distribute_scope(self):
-        """Return the scope in which metrics must be made."""
-        strategy = getattr(self, "distribute_strategy", None)
-        return strategy.scope() if strategy is not None else keras.name_scope("token_loss")
+    def fit(self, x=None, y=None, **kwargs):
+        """Train as `keras.Model.fit` does; a data set of batches comes shuffled and is taken as it is."""
+        if y is None:
+            kwargs.setdefault("shuffle", False)
+        return super().fit(x, y, **kwargs)
 
     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
         """Compute the loss as Keras does, and note its mean over tokens."""
