@@ -11,6 +11,7 @@ from typing import Any, Self
 
 import sentencepiece
 import tensorflow_text
+from sentencepiece import sentencepiece_model_pb2
 
 from keras_seq2seq.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Tokenizer
 
@@ -18,6 +19,11 @@ _LOGGER = logging.getLogger(__name__)
 _FILE = "sentencepiece.model"
 _SLICE = 1000  # characters; the trainer passes over lines of more than 4192 bytes
 _BYTE_FALLBACK_FROM = 1024  # the 256 bytes may take a quarter of the vocabulary
+# The trainer drops what spells a control token from its text, so these have names that no text has.
+_CONTROL = {"pad": PAD_ID, "unk": UNK_ID, "bos": BOS_ID, "eos": EOS_ID}
+_CONTROL_OPTIONS = {f"{name}_id": number for name, number in _CONTROL.items()} | {
+    f"{name}_piece": f"\u27e6{name}\u27e7" for name in _CONTROL
+}
 # The one rule of our identity normalization: the mark that stands for a space inside the model.
 _IDENTITY_RULE = "2581\t5F\n"
 
@@ -163,16 +169,20 @@ def _train(lines: Iterable[str | bytes], normalization: str, options: dict[str, 
                 model_writer=model,
                 hard_vocab_limit=False,
                 unk_surface="\u2047",  # without spaces around it, so that decoding is a fixed point
-                pad_id=PAD_ID,
-                unk_id=UNK_ID,
-                bos_id=BOS_ID,
-                eos_id=EOS_ID,
                 minloglevel=2,
+                **_CONTROL_OPTIONS,
                 **options,
             )
         except RuntimeError as error:
             raise (stream.error or _explain(error, options, stream.empty)) from error
-    return model.getvalue()
+    return _without_paths(model.getvalue())
+
+
+def _without_paths(model: bytes) -> bytes:
+    """Drop the path of the rule file, so that the same text gives the same bytes."""
+    proto = sentencepiece_model_pb2.ModelProto.FromString(model)
+    proto.normalizer_spec.normalization_rule_tsv = ""
+    return proto.SerializeToString(deterministic=True)
 
 
 class _Slices:

@@ -112,14 +112,17 @@ class Tokenizer:
         is_text = (ids == UNK_ID) | ((ids > EOS_ID) & (ids < self.vocabulary_size))
         return self._decode(tf.ragged.boolean_mask(ids, is_text & ~ended))
 
+    # Concrete functions: a tf.function would count the tracings of all tokenizers together and warn.
+
     @functools.cached_property
     def _encode_eagerly(self) -> Any:
-        return tf.function(self._encode, input_signature=[tf.TensorSpec([None], tf.string)], autograph=False)
+        function = tf.function(self._encode, autograph=False)
+        return function.get_concrete_function(tf.TensorSpec([None], tf.string))
 
     @functools.cached_property
     def _decode_eagerly(self) -> Any:
-        signature = [tf.TensorSpec([None, None], tf.int32)]
-        return tf.function(self._decode_rows, input_signature=signature, autograph=False)
+        function = tf.function(self._decode_rows, autograph=False)
+        return function.get_concrete_function(tf.TensorSpec([None, None], tf.int32))
 
 
 def load(directory: str | os.PathLike[str]) -> Tokenizer:
