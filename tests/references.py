@@ -21,12 +21,15 @@ __all__ = [
 Weights = dict[str, np.ndarray]
 
 
-def randomize(layer, scale: float = 0.2, seed: int = 0) -> None:
-    """Add noise to every variable, so that zeros, ones and symmetries of the start cannot hide a fault."""
+def randomize(layer, scale: float = 0.3, seed: int = 0) -> None:
+    """Draw every variable anew, so that zeros, ones and symmetries of the start cannot hide a fault.
+
+    Vectors keep their start and get noise; matrices are all noise, so nothing depends on how they started.
+    """
     generator = np.random.default_rng(seed)
     for variable in layer.trainable_variables:
-        value = np.asarray(variable)
-        variable.assign(value + generator.normal(0.0, scale, value.shape))
+        noise = generator.normal(0.0, scale, variable.shape)
+        variable.assign(noise if len(variable.shape) > 1 else np.asarray(variable) + noise)
 
 
 def softmax(x: np.ndarray) -> np.ndarray:

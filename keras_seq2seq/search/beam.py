@@ -161,7 +161,10 @@ class Beam:
     def result(self, state, limits):
         """Return the N best, unfinished hypotheses behind all finished ones."""
         finished = state["finished_scores"] > IMPOSSIBLE / 2
-        length = ops.broadcast_to(state["length"][:, None], ops.shape(finished))
+        # Where fewer than W tokens are allowed, some of the W hypotheses do not exist: they come out empty.
+        exists = state["log_probability"] > IMPOSSIBLE / 2
+        length = ops.where(exists, state["length"][:, None], 0)
+        open_tokens = ops.where(exists[..., None], state["tokens"], limits.pad_id)
         open_scores = self.normalize(state["log_probability"], ops.maximum(length, 1))
         # Finished ones keep their order, then the open ones theirs: both lists are sorted.
         order = ops.concatenate(
@@ -174,7 +177,7 @@ class Beam:
         # Empty places of the finished ones go behind everything.
         empty = ops.concatenate([ops.logical_not(finished), ops.zeros_like(finished)], axis=1)
         _, place = ops.top_k(ops.where(empty, -4 * self.width, order), self.n_best)
-        tokens = ops.concatenate([state["finished_tokens"], state["tokens"]], axis=1)
+        tokens = ops.concatenate([state["finished_tokens"], open_tokens], axis=1)
         lengths = ops.concatenate([state["finished_lengths"], length], axis=1)
         scores = ops.concatenate([state["finished_scores"], open_scores], axis=1)
         flags = ops.concatenate([finished, ops.zeros_like(finished)], axis=1)

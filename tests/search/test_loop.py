@@ -1,0 +1,148 @@
+"""The loop, greedy search and constraints, on a scripted model."""
+
+import numpy as np
+import pytest
+from scripted import BOS, EOS, PAD, ScriptedModel, found, run, tables
+
+from keras_seq2seq.search import Beam, ForbiddenTokens, Greedy
+
+MODES = ["eager", "graph", "xla"]
+SOURCES = np.arange(20, dtype="int32")[:, None]
+
+
+@pytest.fixture(scope="module")
+def model() -> ScriptedModel:
+    return ScriptedModel(tables(20, 9, seed=7))
+
+
+def greedy_by_hand(model: ScriptedModel, source: int, limit: int) -> tuple[list[int], float]:
+    tokens: list[int] = []
+    score = 0.0
+    while len(tokens) < limit and tokens[-1:] != [EOS]:
+        step = model.log_probabilities(source, tokens)
+        tokens.append(int(step.argmax()))
+        score += step.max()
+    return tokens, score
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_greedy_takes_the_best_token(model, mode: str) -> None:
+    result = run(mode, model, SOURCES, Greedy(), max_length=8)
+    assert result.tokens.shape == (20, 1, 8)
+    assert 0 < result.finished.sum() < 20
+    for row in range(20):
+        tokens, score = greedy_by_hand(model, row, 8)
+        (ours,) = found(result, row)
+        assert list(ours.tokens) == tokens
+        assert ours.score == pytest.approx(score, rel=1e-5)
+
+
+@pytest.mark.parametrize("mode", ["eager", "graph"])
+def test_greedy_rows_end_at_their_own_limit(model, mode: str) -> None:
+    limits = np.arange(20, dtype="int32") % 9
+    result = run(mode, model, SOURCES, Greedy(), max_length=8, row_limit=limits)
+    for row, limit in enumerate(limits):
+        tokens, score = greedy_by_hand(model, row, int(limit))
+        (ours,) = found(result, row)
+        assert list(ours.tokens) == tokens
+        assert ours.score == pytest.approx(score, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("mode", "strategy"),
+    [("eager", Greedy()), ("eager", Beam(1)), ("eager", Beam(2)), ("graph", Beam(2)), ("xla", Beam(2))],
+)
+def test_pad_and_bos_are_banned_before_normalising(mode: str, strategy) -> None:
+    """Of pad=10, a=1, b=0, eos=-1 the answer is a, with log(e / (e + 1 + 1/e)) = -0.4076, not -9.0."""
+    row = np.full((1, 1, 6), -1e4, "float32")
+    row[..., PAD], row[..., BOS], row[..., 4], row[..., 5], row[..., EOS] = 10.0, 12.0, 1.0, 0.0, -1.0
+    result = run(mode, ScriptedModel(row), np.zeros((1, 1), "int32"), strategy, max_length=1)
+    (best,) = found(result, 0)
+    assert best.tokens == (4,)
+    assert best.score == pytest.approx(-0.4076, abs=1e-4)
+
+
+def test_min_length_bans_eos_and_nothing_else() -> None:
+    """The last id of the vocabulary stays allowed, and EOS is let go at once where it may come."""
+    table = np.zeros((1, 1, 7), "float32")
+    table[..., EOS], table[..., 6] = 5.0, 4.0
+    scripted, source = ScriptedModel(table), np.zeros((1, 1), "int32")
+    for min_length in (1, 2, 4):
+        result = run("eager", scripted, source, Greedy(), max_length=6, min_length=min_length)
+        assert found(result, 0)[0].tokens == (6,) * (min_length - 1) + (EOS,)
+    free = run("eager", scripted, source, Greedy(), max_length=6)
+    others = np.log(np.exp(5.0) / (np.exp(5.0) + np.exp(4.0) + 3))  # unk and two more at 0
+    assert free.scores[0, 0] == pytest.approx(others, rel=1e-5)
+
+
+@pytest.mark.parametrize("strategy", [Greedy(), Beam(4, n_best=4)])
+def test_constraints_apply_in_every_step(model, strategy) -> None:
+    free = run("eager", model, SOURCES, strategy, max_length=8)
+    assert (free.tokens == 5).any()
+    bound = run("eager", model, SOURCES, strategy, max_length=8, constraints=[ForbiddenTokens((5, 8)), later])
+    assert not np.isin(bound.tokens, (5, 8)).any()
+    assert not (bound.tokens[..., :2] == 4).any()
+    assert (bound.tokens[..., 2:] == 4).any()
+
+
+def later(logits, index):
+    """Ban id 4 in the first two steps."""
+    return logits + np.eye(9, dtype="float32")[4] * -1e9 * (np.asarray(index) < 2)
+
+
+@pytest.mark.parametrize("strategy", [Greedy(), Beam(3)])
+def test_other_special_ids(strategy) -> None:
+    """Ids are arguments: with pad=5, eos=0 the search bans 5 and ends at 0."""
+    table = np.zeros((1, 1, 6), "float32")
+    table[..., 5], table[..., 0] = 9.0, 3.0
+    result = run(
+        "eager",
+        ScriptedModel(table),
+        np.zeros((1, 1), "int32"),
+        strategy,
+        max_length=3,
+        pad_id=5,
+        bos_id=1,
+        eos_id=0,
+    )
+    assert result.tokens[0, 0].tolist() == [0, 5, 5]
+    assert bool(result.finished[0, 0])
+
+
+@pytest.mark.parametrize("strategy", [Greedy(), Beam(3)])
+def test_the_prompt_is_read_and_not_counted(model, strategy) -> None:
+    """The scripted model reads the last token of its prompt: another one gives another answer."""
+    bos, other = (
+        run("eager", _Prompted(model, prompt), SOURCES, strategy, max_length=6) for prompt in (BOS, 7)
+    )
+    assert bos.tokens.shape == other.tokens.shape == (20, 1, 6)
+    assert (bos.tokens != other.tokens).any()
+
+
+class _Prompted(ScriptedModel):
+    """The scripted model with a prompt of its own."""
+
+    def __init__(self, model: ScriptedModel, token: int) -> None:
+        super().__init__(model.table)
+        self.token = token
+
+    def start(self, inputs, max_length, hypotheses=1):
+        state = super().start(inputs, max_length, hypotheses)
+        return state._replace(token=state.token * 0 + self.token)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"max_length": 0}, "max_length=0"),
+        ({"max_length": 3, "min_length": 4}, "max_length=3.*min_length=4"),
+    ],
+)
+def test_bad_limits_are_named(model, options: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        run("eager", model, SOURCES, Greedy(), **options)
+
+
+def test_greedy_keeps_one_hypothesis() -> None:
+    with pytest.raises(ValueError, match="width=2"):
+        Greedy(width=2)
