@@ -62,6 +62,10 @@ class Positions(layers.Layer):
         """Positions change no shape."""
         return input_shape
 
+    def get_config(self):
+        """Return every constructor argument; Keras' own default refuses one that is a dtype policy."""
+        return super().get_config()
+
 
 @_register
 class SinusoidalPositions(Positions):

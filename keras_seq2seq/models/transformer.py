@@ -312,3 +312,7 @@ class TransformerDecoder(_Stack):
         if not self.given_embedding:
             config["embedding"] = None
         return {**config, "cross_attention": self.cross, "tie_embeddings": self.tie_embeddings}
+
+    def get_build_config(self):
+        """Return what to build from; without an embedding of its own only a `Seq2Seq` can build the layer."""
+        return super().get_build_config() if self.given_embedding else None
