@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from keras_seq2seq.data.buckets import Bucket, BucketRule, numbers_of
+from keras_seq2seq.data.buckets import Bucket, BucketRule, batch_count, has_room, numbers_of
 from keras_seq2seq.data.chunks import Chunks, plain
 from keras_seq2seq.data.rows import Ints, PairRows
 from keras_seq2seq.text import BOS_ID, EOS_ID
@@ -25,33 +25,41 @@ class TokenBatches:
     emitted, and what is left over goes into the next chunk.
 
     Args:
-        chunks: the pairs; they are kept if they are one chunk only.
+        chunks: the pairs; they are kept in memory if they are one chunk only.
         rule: which buckets to use.
         fixed_shapes: fill up what is left over with empty rows.
         shuffle: False keeps the order of the corpus.
         seed: of the order; None differs every time.
+        count: read all the corpus before the first epoch, so that the number of batches is known.
     """
 
     def __init__(
-        self, chunks: Chunks, rule: BucketRule, *, fixed_shapes: bool, shuffle: bool, seed: int | None
+        self,
+        chunks: Chunks,
+        rule: BucketRule,
+        *,
+        fixed_shapes: bool,
+        shuffle: bool,
+        seed: int | None,
+        count: bool,
     ):
         if seed is not None and seed < 0:
             raise ValueError(f"seed must be at least 0, got {seed}.")
         self._chunks, self._fixed_shapes, self._shuffle = chunks, fixed_shapes, shuffle
         self._entropy = np.random.SeedSequence(seed).entropy
         self._epochs = itertools.count()
-        first, is_whole = next(chunks.read())
-        self._buckets = rule.buckets(first.lengths, chunks.limits, is_whole)
-        self._whole = first if is_whole else None
+        survey = chunks.survey(count)
+        self._whole = survey.whole
+        self._buckets = rule.buckets(survey.tally, survey.is_complete)
+        self._count = batch_count(survey.tally, self._buckets) if survey.is_complete else None
 
     def dataset(self) -> tf.data.Dataset:
-        """Give the epochs as a dataset, of known cardinality if the corpus is one chunk."""
+        """Give the epochs as a dataset."""
         ids, weights = tf.TensorSpec([None, None], tf.int32), tf.TensorSpec([None, None], tf.float32)
         signature = ({"source": ids, "target": ids}, ids, weights)
         dataset = tf.data.Dataset.from_generator(self._epoch, output_signature=signature)
-        if self._whole is not None:
-            count = len(self._deal(self._whole, True, np.random.default_rng(0))[0])
-            dataset = dataset.apply(tf.data.experimental.assert_cardinality(count))
+        if self._count is not None:
+            dataset = dataset.apply(tf.data.experimental.assert_cardinality(self._count))
         return plain(dataset.prefetch(_READY))
 
     def _epoch(self) -> Iterator[Batch]:
@@ -73,7 +81,7 @@ class TokenBatches:
         over of the next if that has room, and makes a batch of its own otherwise.
         """
         order = rng.permutation(len(pairs)) if self._shuffle else np.arange(len(pairs))
-        numbers = numbers_of(pairs.lengths, self._buckets)[order]
+        numbers = numbers_of(*pairs.lengths, self._buckets)[order]
         groups: list[Group] = []
         rest = [np.zeros([0], np.int64)]
         carried = rest[0]
@@ -84,7 +92,7 @@ class TokenBatches:
             left, carried = own[full:], rest[0]
             if not last:
                 rest.append(left)
-            elif self._has_room(number + 1, int(np.sum(numbers == number + 1)), len(left)):
+            elif has_room(self._buckets, number + 1, int(np.sum(numbers == number + 1)), len(left)):
                 carried = left
             elif len(left):
                 groups.append((bucket, left))
@@ -93,13 +101,6 @@ class TokenBatches:
         else:
             groups.sort(key=lambda group: group[1][0])
         return groups, np.concatenate(rest)
-
-    def _has_room(self, number: int, members: int, count: int) -> bool:
-        """Tell whether a bucket with so many members has a batch to complete, with room for `count`."""
-        if number == len(self._buckets):
-            return False
-        rows = self._buckets[number].rows
-        return 0 < members % rows <= rows - count
 
     def _batch(self, pairs: PairRows, bucket: Bucket, index: Ints) -> Batch:
         source = pairs.source.padded(index, bucket.source)  # [B, S]

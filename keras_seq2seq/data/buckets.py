@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from keras_seq2seq.data.rows import Ints
+from keras_seq2seq.data.rows import Ints, Tally
 
 _WORTHWHILE = 0.01  # a further shape must save this share of the positions
 
@@ -31,12 +31,14 @@ class BucketRule:
 
     Args:
         tokens_per_batch: rows times the wider of S and T is at most this.
+        limits: the widest source and target.
         widths: S = T or (S, T) of each bucket; None chooses them.
         most: the most buckets to choose.
         multiple: what chosen widths are multiples of, except at the limits.
     """
 
     tokens_per_batch: int
+    limits: tuple[int, int]
     widths: Sequence[int | tuple[int, int]] | None
     most: int
     multiple: int
@@ -46,15 +48,18 @@ class BucketRule:
         for name, value in zip(names, (self.tokens_per_batch, self.most, self.multiple), strict=True):
             if value < 1:
                 raise ValueError(f"{name} must be at least 1, got {value}.")
+        if self.widths is not None:
+            chain(self.widths, self.limits, self.tokens_per_batch)
 
-    def buckets(self, lengths: tuple[Ints, Ints], limits: tuple[int, int], is_whole: bool) -> list[Bucket]:
-        """Give the buckets for pairs up to `limits`, judged by the lengths of some or of all (`is_whole`)."""
+    def buckets(self, tally: Tally, is_complete: bool) -> list[Bucket]:
+        """Give the buckets, judged by the sizes of some pairs, or of all of them (`is_complete`)."""
+        limits = self.limits
         if self.widths is not None:
             return chain(self.widths, limits, self.tokens_per_batch)
-        if is_whole:
-            ends = (-(-int(length.max()) // self.multiple) * self.multiple for length in lengths)
-            limits = min(limits[0], next(ends)), min(limits[1], next(ends))
-        return chain(choose(lengths, limits, self.most, self.multiple), limits, self.tokens_per_batch)
+        if is_complete:
+            ends = -(-tally.sizes.max(axis=0) // self.multiple) * self.multiple
+            limits = min(limits[0], int(ends[0])), min(limits[1], int(ends[1]))
+        return chain(choose(tally, limits, self.most, self.multiple), limits, self.tokens_per_batch)
 
 
 def chain(widths: Sequence[int | tuple[int, int]], limits: tuple[int, int], tokens: int) -> list[Bucket]:
@@ -80,16 +85,14 @@ def chain(widths: Sequence[int | tuple[int, int]], limits: tuple[int, int], toke
     ]
 
 
-def choose(
-    lengths: tuple[Ints, Ints], limits: tuple[int, int], most: int, multiple: int
-) -> list[tuple[int, int]]:
-    """Choose the widths of at most `most` buckets that waste the fewest positions on these lengths.
+def choose(tally: Tally, limits: tuple[int, int], most: int, multiple: int) -> list[tuple[int, int]]:
+    """Choose the widths of at most `most` buckets that waste the fewest positions on these pairs.
 
     A dynamic programme over all chains of candidate shapes that end at the limits: a pair costs S + T
     of the first shape that covers it. Fewer shapes are taken if more would save less than one percent.
     """
     sides = [_candidates(limit, multiple) for limit in limits]
-    covered = _covered(lengths, sides)  # [A]
+    covered = _covered(tally, sides)  # [A]
     shapes = np.array(list(itertools.product(*sides)))  # [A, 2]
     follows = np.all(shapes[:, np.newaxis] <= shapes, axis=2)  # [A, A]: the second covers the first
     np.fill_diagonal(follows, False)
@@ -109,11 +112,36 @@ def choose(
     return [(int(shapes[shape][0]), int(shapes[shape][1])) for shape in reversed(path)]
 
 
-def numbers_of(lengths: tuple[Ints, Ints], buckets: Sequence[Bucket]) -> NDArray[np.intp]:
-    """Give the number of the first bucket that covers each pair, `[pairs]`."""
-    sources = np.searchsorted([bucket.source for bucket in buckets], lengths[0])
-    targets = np.searchsorted([bucket.target for bucket in buckets], lengths[1])
-    return np.maximum(sources, targets)
+def numbers_of(sources: Ints, targets: Ints, buckets: Sequence[Bucket]) -> NDArray[np.intp]:
+    """Give the number of the first bucket that covers each pair with these widths, `[pairs]`."""
+    return np.maximum(
+        np.searchsorted([bucket.source for bucket in buckets], sources),
+        np.searchsorted([bucket.target for bucket in buckets], targets),
+    )
+
+
+def has_room(buckets: Sequence[Bucket], number: int, members: int, count: int) -> bool:
+    """Tell whether a bucket with so many members has a batch to complete, with room for `count` more."""
+    if number == len(buckets):
+        return False
+    rows = buckets[number].rows
+    return 0 < members % rows <= rows - count
+
+
+def batch_count(tally: Tally, buckets: Sequence[Bucket]) -> int:
+    """Count the batches of an epoch: the full ones, and those of what is left over."""
+    members = np.zeros(len(buckets), np.int64)
+    np.add.at(members, numbers_of(*tally.sizes.T, buckets), tally.counts)
+    batches = carried = 0
+    for number, bucket in enumerate(buckets):
+        full, left = divmod(int(members[number]) + carried, bucket.rows)
+        carried = (
+            left
+            if has_room(buckets, number + 1, int(members[min(number + 1, len(members) - 1)]), left)
+            else 0
+        )
+        batches += full + (left > carried)
+    return batches
 
 
 def _candidates(limit: int, multiple: int) -> list[int]:
@@ -125,10 +153,9 @@ def _candidates(limit: int, multiple: int) -> list[int]:
     return [*widths, limit]
 
 
-def _covered(lengths: tuple[Ints, Ints], sides: list[list[int]]) -> NDArray[np.int64]:
+def _covered(tally: Tally, sides: list[list[int]]) -> NDArray[np.int64]:
     """Count the pairs that each shape covers, `[source widths * target widths]`."""
     counts = np.zeros([len(side) for side in sides], np.int64)
-    np.add.at(
-        counts, tuple(np.searchsorted(side, length) for side, length in zip(sides, lengths, strict=True)), 1
-    )
+    places = tuple(np.searchsorted(side, sizes) for side, sizes in zip(sides, tally.sizes.T, strict=True))
+    np.add.at(counts, places, tally.counts)
     return counts.cumsum(0).cumsum(1).ravel()

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Iterable, Iterator
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import tensorflow as tf
@@ -10,7 +10,7 @@ import tensorflow as tf
 from keras_seq2seq.data.blocks import BLOCK, in_blocks, string_tensors
 from keras_seq2seq.data.encoding import source_rows, target_rows
 from keras_seq2seq.data.report import Report
-from keras_seq2seq.data.rows import PairRows, Rows
+from keras_seq2seq.data.rows import PairRows, Rows, Tally
 from keras_seq2seq.text import Tokenizer
 
 _LOGGER = logging.getLogger(__name__)
@@ -25,6 +25,14 @@ class Corpus(Protocol):
 
     def pairs(self) -> Iterable[tuple[str, str]]:
         """Iterate over all pairs."""
+
+
+class Survey(NamedTuple):
+    """What is known of a corpus before the first epoch."""
+
+    tally: Tally
+    is_complete: bool  # whether the tally counts all kept pairs
+    whole: PairRows | None  # the corpus, if it is one chunk
 
 
 class Chunks:
@@ -67,6 +75,16 @@ class Chunks:
             held += len(kept)
         self._finish(Report(int(pairs), int(blank), int(too_long), *self.limits))
         yield PairRows.join(parts), True
+
+    def survey(self, complete: bool) -> Survey:
+        """Read the corpus, or its first chunk only, and count the lengths."""
+        chunks = self.read()
+        first, is_whole = next(chunks)
+        tally = first.tally()
+        if complete:
+            for chunk, _ in chunks:
+                tally += chunk.tally()
+        return Survey(tally, complete or is_whole, first if is_whole else None)
 
     def _short_enough(self, pairs: PairRows) -> PairRows:
         sources, targets = pairs.lengths

@@ -58,7 +58,7 @@ def open_bytes(path: Path) -> Iterator[IO[bytes]]:
     with open(name, "rb") as raw:
         is_gzip = raw.read(2) == _GZIP_MAGIC
         raw.seek(0)
-        if is_gzip != name.endswith(".gz") and (is_gzip or os.path.getsize(name)):
+        if is_gzip != name.endswith(".gz"):
             said = "ends in .gz but is no gzip file" if name.endswith(".gz") else "is a gzip file without .gz"
             raise ValueError(f"{name!r} {said}.")
         if not is_gzip:

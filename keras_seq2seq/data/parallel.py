@@ -71,8 +71,13 @@ class ParallelText:
         """Take pairs from Python, such as a list of tuples; it must be possible to iterate more than once."""
         if iter(pairs) is pairs:
             raise ValueError("pairs can be read only once, expected a list or the like, not an iterator.")
+        count = 0
+        for pair in pairs:
+            if not (isinstance(pair, tuple) and [type(side) for side in pair] == [str, str]):
+                raise ValueError(f"pairs must hold pairs of strings, got {pair!r}.")
+            count += 1
         text = cls.__new__(cls)
-        text._use(sum(1 for _ in pairs), lambda: iter(pairs), ["pairs"])
+        text._use(count, lambda: iter(pairs), ["pairs"])
         return text
 
     def _use(self, count: int, read: Callable[[], Pairs], names: Sequence[Path]) -> None:
@@ -123,6 +128,7 @@ class ParallelText:
         shuffle: bool = True,
         shuffle_buffer: int = 100_000,
         seed: int | None = None,
+        count: bool = True,
     ) -> tf.data.Dataset:
         """Give the pairs as batches of ids for `fit` and `evaluate`; one iteration is one epoch.
 
@@ -131,14 +137,13 @@ class ParallelText:
         labels tokens and EOS. Weights are 0 on pads and sum to 1 over the batch.
 
         Pairs with a blank side, and those that are too long, are dropped, counted in the log and in
-        `text.report`. Each other pair is in exactly one batch of an epoch. There are few widths
-        (S, T); without `buckets` they are chosen to waste little on the first `shuffle_buffer` pairs.
+        `text.report`. Each other pair is in exactly one batch of an epoch. The widths (S, T) are few;
+        without `buckets` they are chosen so as to waste little.
 
         The order depends on the seed and the number of the epoch alone, which counts the iterations
         that were begun. Pairs are shuffled within `shuffle_buffer` of them, and so are the batches
         made of them. That many pairs are in memory as ids, and as many again are made ready
-        in the background; a corpus that fits is tokenized once, here, and the dataset knows its
-        cardinality. A larger one is read anew in every epoch.
+        in the background. A corpus that fits is tokenized once, here; a larger one in every epoch.
 
         Args:
             source_tokenizer: tokenizer of the source side.
@@ -157,15 +162,20 @@ class ParallelText:
             shuffle: False keeps the order of the corpus within a bucket, for validation.
             shuffle_buffer: how many pairs to shuffle among.
             seed: the same seed gives the same batches in any process; None differs every time.
+            count: read a larger corpus here too, so that the number of batches and the report are
+                known before the first epoch. False starts sooner, leaves the cardinality unknown
+                (of which Keras warns once) and chooses widths by the first `shuffle_buffer` pairs.
 
         Raises:
             ValueError: if an argument is out of range or no pair is kept.
         """
         tokenizers = source_tokenizer, target_tokenizer or source_tokenizer
         limits = _limits((max_source_length, max_target_length), max_length, buckets, tokens_per_batch)
+        rule = BucketRule(tokens_per_batch, limits, buckets, max_buckets, width_multiple)
         chunks = Chunks(self, tokenizers, limits, shuffle_buffer)
-        rule = BucketRule(tokens_per_batch, buckets, max_buckets, width_multiple)
-        return TokenBatches(chunks, rule, fixed_shapes=fixed_shapes, shuffle=shuffle, seed=seed).dataset()
+        return TokenBatches(
+            chunks, rule, fixed_shapes=fixed_shapes, shuffle=shuffle, seed=seed, count=count
+        ).dataset()
 
 
 def _paths(paths: Paths) -> list[Path]:
@@ -207,7 +217,7 @@ def _limits(
     tokens: int,
 ) -> tuple[int, int]:
     """Find the limits of source and target: given for the side, for both, by the last bucket, or usual."""
-    usual = min(_MAX_LENGTH, tokens) if both is None else both
+    usual = max(1, min(_MAX_LENGTH, tokens)) if both is None else both
     last = buckets[-1] if buckets and both is None else usual
     defaults = (last, last) if isinstance(last, int) else last
     source, target = (

@@ -74,6 +74,25 @@ class PairRows:
         """Widths that the sources and the targets need in a batch, both `[pairs]`."""
         return self.source.lengths, self.target.lengths - 1
 
+    def tally(self) -> "Tally":
+        """Count the pairs of each size."""
+        sizes, counts = np.unique(np.stack(self.lengths, axis=1), axis=0, return_counts=True)
+        return Tally(sizes, counts)
+
     def take(self, index: Ints) -> "PairRows":
         """Give the pairs with these numbers, in this order."""
         return PairRows(self.source.take(index), self.target.take(index))
+
+
+@dataclasses.dataclass(frozen=True)
+class Tally:
+    """How many pairs there are of each size: few numbers, however many pairs."""
+
+    sizes: Ints  # [N, 2]: widths of source and target
+    counts: Ints  # [N]
+
+    def __add__(self, other: "Tally") -> "Tally":
+        sizes, places = np.unique(np.concatenate([self.sizes, other.sizes]), axis=0, return_inverse=True)
+        counts = np.zeros(len(sizes), np.int64)
+        np.add.at(counts, places.ravel(), np.concatenate([self.counts, other.counts]))
+        return Tally(sizes, counts)
