@@ -2,15 +2,21 @@
 
 from keras_seq2seq.models.language_model import LanguageModel
 from keras_seq2seq.models.presets import transformer_seq2seq
+from keras_seq2seq.models.recurrent import rnn_seq2seq
+from keras_seq2seq.models.recurrent_decoder import RecurrentDecoder
+from keras_seq2seq.models.recurrent_encoder import RecurrentEncoder
 from keras_seq2seq.models.seq2seq import Seq2Seq
 from keras_seq2seq.models.transformer import TransformerDecoder, TransformerEncoder
 from keras_seq2seq.models.transformer_block import TransformerBlock
 
 __all__ = [
     "LanguageModel",
+    "RecurrentDecoder",
+    "RecurrentEncoder",
     "Seq2Seq",
     "TransformerBlock",
     "TransformerDecoder",
     "TransformerEncoder",
+    "rnn_seq2seq",
     "transformer_seq2seq",
 ]
