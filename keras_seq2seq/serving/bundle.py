@@ -1,0 +1,134 @@
+"""A translator on disk.
+
+```
+DIRECTORY/
+  translator.json          names the directory below; strategy, settings, versions, fingerprint
+  content-<random>/
+    model.keras            loads with `keras.saving.load_model`, too
+    source_tokenizer/
+    target_tokenizer/      unless it is the same
+```
+
+A save writes everything aside, moves the content in under a new name and replaces `translator.json` last: at
+every moment the directory holds the old translator or the new one. Other files in it are left alone.
+"""
+
+import dataclasses
+import json
+import os
+import re
+import secrets
+import shutil
+from typing import Any
+
+import keras
+
+from keras_seq2seq import text
+from keras_seq2seq.serving.files import aside, explained, sync
+from keras_seq2seq.serving.metadata import fingerprint, strategy_config, strategy_from_config, versions
+
+__all__ = ["CARD", "load", "save"]
+
+CARD = "translator.json"
+_FORMAT = 1
+_SIDES = ("source_tokenizer", "target_tokenizer")
+
+
+def save(translator: Any, directory: str | os.PathLike[str]) -> None:
+    """Write a translator into `directory`, which is made if need be.
+
+    Raises:
+        ValueError: a strategy that is not of `keras_seq2seq.search`.
+        OSError: a directory that cannot be written.
+    """
+    directory = os.fspath(directory)
+    sides = {side: getattr(translator, side) for side in _SIDES}
+    if translator.target_tokenizer is translator.source_tokenizer:
+        del sides["target_tokenizer"]
+    content = f"content-{secrets.token_hex(4)}"
+    card = {
+        "kind": type(translator).__name__,
+        "format": _FORMAT,
+        "content": content,
+        "strategy": strategy_config(translator.strategy),
+        "settings": dataclasses.asdict(translator.settings),
+        "versions": versions(),
+        "fingerprint": fingerprint(translator.model, list(sides.values())),
+    }
+    with explained(directory), aside(directory) as work:
+        os.mkdir(os.path.join(work, content))
+        _bare(translator.model).save(os.path.join(work, content, "model.keras"))
+        for side, tokenizer in sides.items():
+            tokenizer.save(os.path.join(work, content, side))
+        with open(os.path.join(work, CARD), "w", encoding="utf-8") as file:
+            file.write(json.dumps(card, indent=2) + "\n")
+        sync(work)
+        os.replace(os.path.join(work, content), os.path.join(directory, content))
+        os.replace(os.path.join(work, CARD), os.path.join(directory, CARD))
+        _remove_others(directory, content)
+
+
+def load(directory: str | os.PathLike[str]) -> dict[str, Any]:
+    """Read what `save` wrote, as arguments for `Translator`.
+
+    Raises:
+        FileNotFoundError: a directory that holds no translator.
+        ValueError: a translator that is damaged, or that this version cannot read.
+    """
+    directory = os.fspath(directory)
+    card = _read_card(directory)
+    content = os.path.join(directory, card["content"])
+    model = _read_model(os.path.join(content, "model.keras"))
+    sides = {
+        side: text.load(os.path.join(content, side))
+        for side in _SIDES
+        if os.path.isdir(os.path.join(content, side))
+    }
+    if fingerprint(model, list(sides.values())) != card["fingerprint"]:
+        raise ValueError(f"{directory!r} is damaged: its files do not have the fingerprint in {CARD}.")
+    strategy = strategy_from_config(card["strategy"])
+    return {"model": model, **sides, "strategy": strategy, **card["settings"]}
+
+
+def _read_card(directory: str) -> dict[str, Any]:
+    path = os.path.join(directory, CARD)
+    if not os.path.isfile(path):
+        missing = f"{CARD} is missing" if os.path.isdir(directory) else "there is no such directory"
+        raise FileNotFoundError(f"{directory!r} holds no translator: {missing}.")
+    try:
+        with open(path, encoding="utf-8") as file:
+            card = json.load(file)
+        number, kind = card["format"], card["kind"]
+        complete = {"content", "strategy", "settings", "fingerprint"} <= set(card)
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{path!r} does not describe a translator.") from error
+    if kind != "Translator" or not complete:
+        raise ValueError(f"{path!r} does not describe a translator.")
+    if number != _FORMAT:
+        raise ValueError(f"{path!r} has format {number}, this version of keras_seq2seq reads {_FORMAT}.")
+    return card
+
+
+def _read_model(path: str) -> Any:
+    if not os.path.isfile(path):
+        raise ValueError(f"{path!r} is missing.")
+    try:
+        return keras.saving.load_model(path, compile=False)
+    except Exception as error:  # Keras raises whatever went wrong inside
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise ValueError(f"{path!r} cannot be loaded: {reason}") from error
+
+
+def _bare(model: Any) -> Any:
+    """Return a model without optimizer, whose slots would make the file three times as large."""
+    if not model.compiled:
+        return model
+    copy = type(model).from_config(model.get_config())
+    copy.set_weights(model.get_weights())
+    return copy
+
+
+def _remove_others(directory: str, content: str) -> None:
+    for entry in list(os.scandir(directory)):
+        if re.fullmatch("content-[0-9a-f]{8}", entry.name) and entry.name != content:
+            shutil.rmtree(entry.path, ignore_errors=True)

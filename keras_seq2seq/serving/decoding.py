@@ -1,0 +1,104 @@
+"""From ids to ids: the search and the scoring that `Translator` compiles and an export contains.
+
+Legend: B sources, S source length, P prefix length, T target length, N hypotheses, L maximum length.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+import tensorflow as tf
+
+from keras_seq2seq.search import ForbiddenTokens, SearchResult, search
+from keras_seq2seq.serving.settings import Settings, position_limit
+from keras_seq2seq.text import BOS_ID, EOS_ID, PAD_ID
+
+__all__ = ["Decoding"]
+
+
+class Decoding:
+    """A model, a strategy and limits as functions from ids to ids; they hold no state and compile nothing.
+
+    Args:
+        model: a `Decodable` with the inputs `source` and `target`.
+        strategy: of `keras_seq2seq.search`; a beam returns all its hypotheses here.
+        settings: the limits.
+    """
+
+    def __init__(self, model: Any, strategy: Any, settings: Settings):
+        self.model = model
+        self.strategy = replace(strategy, n_best=strategy.width) if hasattr(strategy, "n_best") else strategy
+        self.settings = settings
+        self.position_limit = position_limit(model.decoder)
+
+    def row_limits(self, source: Any, prefix: Any = None) -> Any:
+        """Return how many tokens may be generated for each row, EOS included: int32 `[B]`.
+
+        A row of pads alone, a filler, gets 0. A forced prefix counts: with it or without, the longest
+        translation is the same; one that fills the limit by itself is followed by at most `length_offset`
+        tokens.
+        """
+        settings = self.settings
+        length = _lengths(source)
+        scaled = tf.cast(tf.cast(length, tf.float32) * settings.length_factor, tf.int32)
+        limit = tf.minimum(scaled + settings.length_offset, settings.max_length)
+        if prefix is not None:
+            given = tf.maximum(_lengths(prefix) - 1, 0)  # BOS is not part of the translation
+            limit = tf.where(limit > given, limit - given, settings.length_offset)
+            if self.position_limit is not None:
+                limit = tf.minimum(limit, tf.maximum(self.position_limit - given, 0))
+        return tf.where(length > 0, limit, 0)
+
+    def decode(self, source: Any, prefix: Any = None) -> SearchResult:
+        """Search for the best hypotheses.
+
+        Args:
+            source: int32 `[B, S]`; a row of pads alone costs nothing.
+            prefix: int32 `[B, P]`, BOS first, or None for BOS alone.
+
+        Returns:
+            `SearchResult`; without the prefix.
+        """
+        limit = self.row_limits(source, prefix)
+        return search(
+            self.model,
+            {"source": source, "target": prefix},
+            self.strategy,
+            max_length=self._buffer_length(source, limit),
+            row_limit=limit,
+            pad_id=PAD_ID,
+            bos_id=BOS_ID,
+            eos_id=EOS_ID,
+        )
+
+    def _buffer_length(self, source: Any, limit: Any) -> Any:
+        """Return L: an integer where shapes are fixed or positions limited, else no more than is needed."""
+        if self.position_limit is not None:
+            return self.settings.max_length
+        width = source.shape[1]
+        if self.settings.jit_compile and width is not None:
+            most = int(width * self.settings.length_factor) + self.settings.length_offset
+            return min(most, self.settings.max_length)
+        return tf.maximum(tf.reduce_max(limit), 1)
+
+    def score(self, source: Any, target: Any) -> tuple[Any, Any]:
+        """Return log P(target | source), teacher-forced, under the search's own rules.
+
+        Args:
+            source: int32 `[B, S]`.
+            target: int32 `[B, T]`: BOS, tokens, EOS, pads.
+
+        Returns:
+            The sum over tokens, EOS in, float32 `[B]`, and the number of tokens, EOS counted, int32 `[B]`.
+        """
+        logits = self.model({"source": source, "target": target[:, :-1]}, training=False)
+        logits = ForbiddenTokens((PAD_ID, BOS_ID))(tf.cast(logits, tf.float32), 0)
+        labels = target[:, 1:]
+        real = labels != PAD_ID
+        loss = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)  # [B, T-1]
+        return -tf.reduce_sum(tf.where(real, loss, 0.0), axis=1), tf.reduce_sum(
+            tf.cast(real, tf.int32), axis=1
+        )
+
+
+def _lengths(ids: Any) -> Any:
+    return tf.reduce_sum(tf.cast(ids != PAD_ID, tf.int32), axis=1)

@@ -1,0 +1,75 @@
+"""What callers give, text or ids, to rows of ids; a row too long is cut, with a warning."""
+
+import warnings
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from keras_seq2seq.text import EOS_ID, UNK_ID, Tokenizer
+
+__all__ = ["ended_rows", "id_rows", "is_blank", "strings"]
+
+
+def strings(name: str, texts: str | Iterable[str]) -> list[str]:
+    """Return `texts` as a list of strings, one string as a list of one.
+
+    Raises:
+        TypeError: something that is no string.
+    """
+    if isinstance(texts, str):
+        return [texts]
+    texts = list(texts)
+    for i, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise TypeError(f"{name} must be a string or a list of strings, received {text!r} at [{i}].")
+    return texts
+
+
+def is_blank(text: str) -> bool:
+    """Say whether there is nothing but white space."""
+    return not text or text.isspace()
+
+
+def id_rows(name: str, values: Sequence[Any], tokenizer: Tokenizer) -> list[np.ndarray]:
+    """Return the ids of each value, a string or a list of ids, int32 `[length]`, no BOS, no EOS.
+
+    Raises:
+        ValueError: ids that text cannot have: pad, BOS, EOS (but for one at the end), or unknown numbers.
+    """
+    texts = [i for i, value in enumerate(values) if isinstance(value, str)]
+    rows: list[Any] = list(values)
+    if texts:
+        ragged = tokenizer.tokenize([values[i] for i in texts])
+        splits, flat = ragged.row_splits.numpy(), ragged.values.numpy()
+        for i, start, end in zip(texts, splits[:-1], splits[1:], strict=True):
+            rows[i] = flat[start:end]
+    given = set(range(len(rows))).difference(texts)
+    for i in given:
+        rows[i] = _checked(f"{name}[{i}]", rows[i], tokenizer.vocabulary_size)
+    return rows
+
+
+def ended_rows(name: str, values: Sequence[Any], tokenizer: Tokenizer, max_length: int) -> list[np.ndarray]:
+    """Return the ids of each value, at most `max_length` of them, ending in EOS; see `id_rows`."""
+    rows = id_rows(name, values, tokenizer)
+    cut = sum(len(row) >= max_length for row in rows)
+    if cut:
+        warnings.warn(
+            f"{cut} of {len(rows)} {name} had more than {max_length} tokens with EOS and were cut there.",
+            stacklevel=4,
+        )
+    return [np.append(row[: max_length - 1], np.int32(EOS_ID)) for row in rows]
+
+
+def _checked(name: str, row: Any, vocabulary_size: int) -> np.ndarray:
+    ids = np.asarray(row, np.int32).reshape(-1) if len(row) else np.zeros(0, np.int32)
+    if len(ids) and ids[-1] == EOS_ID:
+        ids = ids[:-1]
+    wrong = (ids != UNK_ID) & ((ids <= EOS_ID) | (ids >= vocabulary_size))
+    if wrong.any():
+        raise ValueError(
+            f"{name} holds the id {ids[wrong][0]}, "
+            f"expected {UNK_ID} or {EOS_ID + 1} to {vocabulary_size - 1}."
+        )
+    return ids

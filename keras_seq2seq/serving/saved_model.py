@@ -1,0 +1,150 @@
+"""Export: a translator as one SavedModel, text to text, under the next version number.
+
+```
+BASE/<version>/
+  saved_model.pb  fingerprint.pb  variables/  assets/
+  assets.extra/model.json          versions, signatures, settings, vocabulary sizes, fingerprint
+```
+
+A version is written aside, loaded, compared with the translator in memory, and only then renamed into place.
+"""
+
+import dataclasses
+import errno
+import json
+import os
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import tensorflow as tf
+
+from keras_seq2seq.serving.files import aside, explained, sync, sync_entry
+from keras_seq2seq.serving.graph_ops import custom_ops
+from keras_seq2seq.serving.metadata import fingerprint, strategy_config, versions
+from keras_seq2seq.serving.signatures import TextFunctions
+from keras_seq2seq.serving.verification import SAMPLES, verify
+
+__all__ = ["export"]
+
+
+def export(
+    translator: Any,
+    base_dir: str | os.PathLike[str],
+    *,
+    version: int | None = None,
+    n_best: int | None = None,
+    samples: Sequence[str] = SAMPLES,
+) -> str:
+    """Write a translator as a SavedModel to `base_dir/<version>`.
+
+    Signatures (strings, float32 and int32; every input is a vector `[None]`, and B may be 0):
+
+    - `serving_default`, `translate`: `text` -> `translation` `[B]`, `score` `[B]`
+    - `translate_n_best`: `text` -> `translations` `[B, N]`, `scores` `[B, N]`, best first
+    - `translate_with_prefix`: `text`, `prefix` -> `translation`, which begins with `prefix`, `score`
+    - `score`: `source`, `target` -> `score`, log P(target | source), and `token_count`, EOS counted
+
+    Args:
+        translator: a `Translator`; its strategy and limits become part of the graph.
+        base_dir: the directory of all versions, which is made if need be. No version in it is ever changed.
+        version: a number of 1 or more that is not taken; default: one more than the highest there is.
+        n_best: N; default: the strategy's width.
+        samples: texts that the export must translate as the translator does.
+
+    Returns:
+        The path of the new version.
+
+    Raises:
+        ValueError: `version` or `n_best` out of range, or a version that exists.
+        RuntimeError: an export that does not do what the translator does; nothing is left of it.
+        OSError: a directory that cannot be written.
+    """
+    base, width = os.fspath(base_dir), translator.strategy.width
+    n_best = width if n_best is None else n_best
+    if not 1 <= n_best <= width:
+        raise ValueError(
+            f"n_best must be between 1 and the {width} hypotheses of {translator.strategy}, "
+            f"received {n_best}."
+        )
+    if version is not None and (isinstance(version, bool) or not isinstance(version, int) or version < 1):
+        raise ValueError(f"version must be an integer of at least 1, received {version!r}.")
+    with explained(base), aside(base) as work:
+        _refuse_taken(base, version)
+        path = os.path.join(work, "model")
+        _write(translator, path, n_best)
+        verify(path, translator, n_best, samples)
+        sync(path)
+        return _publish(path, base, version)
+
+
+def _write(translator: Any, path: str, n_best: int) -> None:
+    functions = TextFunctions(translator, n_best)
+    signatures, module = functions.signatures(), functions.module()
+    _check_variables(signatures, module)
+    tf.saved_model.save(module, path, signatures)
+    tokenizers = [translator.source_tokenizer]
+    if translator.target_tokenizer is not translator.source_tokenizer:
+        tokenizers.append(translator.target_tokenizer)
+    card = {
+        "kind": type(translator).__name__,
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "versions": versions(),
+        "signatures": {name: _described(function) for name, function in signatures.items()},
+        "strategy": strategy_config(translator.strategy),
+        "settings": dataclasses.asdict(translator.settings) | {"jit_compile": False},
+        "vocabulary_sizes": {
+            "source": translator.source_tokenizer.vocabulary_size,
+            "target": translator.target_tokenizer.vocabulary_size,
+        },
+        "custom_ops": custom_ops(path),
+        "fingerprint": fingerprint(translator.model, tokenizers),
+    }
+    os.mkdir(os.path.join(path, "assets.extra"))
+    with open(os.path.join(path, "assets.extra", "model.json"), "w", encoding="utf-8") as file:
+        file.write(json.dumps(card, indent=2) + "\n")
+
+
+def _check_variables(signatures: dict[str, Any], module: Any) -> None:
+    """Make sure that the module holds every variable that a function uses; see `TextFunctions.module`."""
+    held = {id(variable) for variable in module.variables_}
+    for name, function in signatures.items():
+        for variable in function.graph.variables:
+            if id(variable) not in held:
+                raise RuntimeError(
+                    f"signature {name!r} uses {variable.name}, which is no variable of the model."
+                )
+
+
+def _described(function: Any) -> dict[str, Any]:
+    """Return the inputs and outputs of a signature: name to dtype and shape."""
+
+    def specs(tensors: dict[str, Any]) -> dict[str, Any]:
+        return {
+            name: {"dtype": spec.dtype.name, "shape": spec.shape.as_list()} for name, spec in tensors.items()
+        }
+
+    inputs = {spec.name: spec for spec in function.structured_input_signature[0]}
+    return {"inputs": specs(inputs), "outputs": specs(function.structured_outputs)}
+
+
+def _publish(path: str, base: str, version: int | None) -> str:
+    """Rename a finished version into place: under its number, or under the next one that is free."""
+    while True:
+        _refuse_taken(base, version)
+        number = version or 1 + max((int(name) for name in os.listdir(base) if name.isdecimal()), default=0)
+        target = os.path.join(base, str(number))
+        try:
+            os.rename(path, target)
+        except OSError as error:
+            # Somebody else took the number in between; rename never replaces a directory with content.
+            if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
+                raise
+        else:
+            sync_entry(base)
+            return target
+
+
+def _refuse_taken(base: str, version: int | None) -> None:
+    if version is not None and os.path.lexists(os.path.join(base, str(version))):
+        raise ValueError(f"version {version} exists in {base!r}, and no version is ever changed.")
