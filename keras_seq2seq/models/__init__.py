@@ -1,7 +1,7 @@
 """Models: functional Keras graphs for training that can also be decoded step by step."""
 
 from keras_seq2seq.models.language_model import LanguageModel
-from keras_seq2seq.models.presets import transformer_seq2seq
+from keras_seq2seq.models.presets import transformer_encoder, transformer_lm, transformer_seq2seq
 from keras_seq2seq.models.recurrent import rnn_seq2seq
 from keras_seq2seq.models.recurrent_decoder import RecurrentDecoder
 from keras_seq2seq.models.recurrent_encoder import RecurrentEncoder
@@ -18,5 +18,7 @@ __all__ = [
     "TransformerDecoder",
     "TransformerEncoder",
     "rnn_seq2seq",
+    "transformer_encoder",
+    "transformer_lm",
     "transformer_seq2seq",
 ]

@@ -1,15 +1,14 @@
 """Plain functions that build the well-known models."""
 
-from keras_seq2seq.layers import (
-    LinearBias,
-    PositionalEmbedding,
-    RelativeBias,
-    RotaryPositions,
-)
+import keras
+
+from keras_seq2seq.layers import LinearBias, PositionalEmbedding, RelativeBias, RotaryPositions
+from keras_seq2seq.layers.feed_forward import GATES
+from keras_seq2seq.models.language_model import LanguageModel
 from keras_seq2seq.models.seq2seq import Seq2Seq
 from keras_seq2seq.models.transformer import TransformerDecoder, TransformerEncoder
 
-__all__ = ["transformer_seq2seq"]
+__all__ = ["transformer_encoder", "transformer_lm", "transformer_seq2seq"]
 
 # layers, model_dim, feed_forward_dim, heads
 SIZES = {
@@ -118,9 +117,9 @@ def transformer_seq2seq(
         feed_forward_dim=feed_forward_dim,
         num_heads=num_heads,
     )
+    absolute = positions if positions in ABSOLUTE else None
 
     def embedding(vocabulary_size, name):
-        absolute = positions if positions in ABSOLUTE else None
         return PositionalEmbedding(vocabulary_size, model_dim, absolute, max_length, name=name)
 
     def stack():
@@ -144,3 +143,138 @@ def transformer_seq2seq(
         target, decoder_layers or layers, tie_embeddings=tie_embeddings, name="decoder", **stack()
     )
     return Seq2Seq(encoder, decoder, name=name)
+
+
+def transformer_encoder(
+    vocabulary_size,
+    *,
+    size="base",
+    num_layers=None,
+    model_dim=None,
+    feed_forward_dim=None,
+    num_heads=None,
+    positions="sinusoidal",
+    max_length=None,
+    dropout=0.1,
+    name="transformer_encoder",
+    **block,
+):
+    """Build an encoder alone, for a head of one's own.
+
+    Args:
+        vocabulary_size: V.
+        size: see `transformer_seq2seq`, as for all that follow.
+        num_layers: how many blocks.
+        model_dim: D.
+        feed_forward_dim: size inside the feed-forward sublayers.
+        num_heads: H.
+        positions: "sinusoidal", "learned" (needs `max_length`), "rotary", "alibi", "relative" or None.
+        max_length: number of learned positions.
+        dropout: rate on embeddings and on the output of every sublayer.
+        name: of the model.
+        **block: further arguments of `TransformerBlock`.
+
+    Returns:
+        A functional `keras.Model` from `source` int32 `[B, S]` to `[B, S, D]`.
+    """
+    layers, model_dim, feed_forward_dim, num_heads = dimensions(
+        size,
+        num_layers=num_layers,
+        model_dim=model_dim,
+        feed_forward_dim=feed_forward_dim,
+        num_heads=num_heads,
+    )
+    absolute = positions if positions in ABSOLUTE else None
+    encoder = TransformerEncoder(
+        PositionalEmbedding(vocabulary_size, model_dim, absolute, max_length, name="embedding"),
+        layers,
+        positions=relative_positions(positions, num_heads),
+        dropout=dropout,
+        block={"num_heads": num_heads, "feed_forward_dim": feed_forward_dim, **block},
+        name="encoder",
+    )
+    source = keras.Input((None,), dtype="int32", name="source")
+    return keras.Model({"source": source}, encoder(source), name=name)
+
+
+# What two well-known language models have in common with nobody else.
+LANGUAGE_MODELS = {
+    "gpt2": {  # Radford et al. 2019
+        "positions": "learned",
+        "scale": False,
+        "tie_embeddings": True,
+        "block": {"activation": "gelu"},
+    },
+    "llama": {  # Touvron et al. 2023
+        "positions": "rotary",
+        "scale": False,
+        "tie_embeddings": False,
+        "block": {"activation": "swiglu", "normalization": "rms", "use_bias": False},
+    },
+}
+
+
+def transformer_lm(
+    vocabulary_size,
+    *,
+    preset="gpt2",
+    num_layers=12,
+    model_dim=768,
+    feed_forward_dim=None,
+    num_heads=12,
+    positions=None,
+    max_length=1024,
+    dropout=0.1,
+    tie_embeddings=None,
+    name="transformer_lm",
+    **block,
+):
+    """Build a decoder-only language model.
+
+    Args:
+        vocabulary_size: V.
+        preset: "gpt2" (learned positions, GELU, layer norm, tied embeddings; Radford et al. 2019) or "llama"
+            (rotary positions, SwiGLU, RMS norm, no biases; Touvron et al. 2023). Both are pre-norm.
+        num_layers: how many blocks.
+        model_dim: D.
+        feed_forward_dim: default 4 D, and 8/3 D for a gated activation.
+        num_heads: H.
+        positions: replaces the preset's; see `transformer_seq2seq`.
+        max_length: number of learned positions.
+        dropout: rate on embeddings and on the output of every sublayer.
+        tie_embeddings: replaces the preset's.
+        name: of the model.
+        **block: replaces the preset's arguments of `TransformerBlock`.
+
+    Returns:
+        `LanguageModel`, not compiled. The projections that end a sublayer start smaller by
+        sqrt(2 num_layers) (Radford et al. 2019, section 2.3).
+
+    Raises:
+        ValueError: an unknown preset or encoding.
+    """
+    if preset not in LANGUAGE_MODELS:
+        names = ", ".join(map(repr, LANGUAGE_MODELS))
+        raise ValueError(f"preset must be one of {names}, received {preset!r}.")
+    chosen = LANGUAGE_MODELS[preset]
+    positions = positions or chosen["positions"]
+    block = {**chosen["block"], **block}
+    if feed_forward_dim is None:
+        feed_forward_dim = 8 * model_dim // 3 if block["activation"] in GATES else 4 * model_dim
+    block.setdefault(
+        "output_initializer", keras.initializers.RandomNormal(stddev=0.02 / (2 * num_layers) ** 0.5)
+    )
+    absolute = positions if positions in ABSOLUTE else None
+    decoder = TransformerDecoder(
+        PositionalEmbedding(
+            vocabulary_size, model_dim, absolute, max_length, scale=chosen["scale"], name="embedding"
+        ),
+        num_layers,
+        cross_attention=False,
+        positions=relative_positions(positions, num_heads),
+        dropout=dropout,
+        tie_embeddings=chosen["tie_embeddings"] if tie_embeddings is None else tie_embeddings,
+        block={"num_heads": num_heads, "feed_forward_dim": feed_forward_dim, **block},
+        name="decoder",
+    )
+    return LanguageModel(decoder, name=name)

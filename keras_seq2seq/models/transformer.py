@@ -37,6 +37,9 @@ class _Stack(layers.Layer):
         self.positions = positions or Positions(dtype=self.dtype_policy)
         self.dropout = dropout
         self.block = dict(block or {})
+        initializer = self.block.get("output_initializer")
+        if isinstance(initializer, keras.initializers.Initializer):
+            self.block["output_initializer"] = keras.initializers.serialize(initializer)
         self.blocks = [
             TransformerBlock(
                 cross_attention=self.cross,
@@ -113,7 +116,7 @@ class _Stack(layers.Layer):
             "num_layers": self.num_layers,
             "positions": serialize(self.positions),
             "dropout": self.dropout,
-            "block": self.block,
+            "block": dict(self.block),
         }
 
     @classmethod
