@@ -3,7 +3,7 @@
 import keras
 from keras import layers
 
-from keras_seq2seq.layers.multi_head import projection_initializer
+from keras_seq2seq.layers.multi_head import fresh_initializer, projection_initializer, serialize_initializer
 
 __all__ = ["FeedForward"]
 
@@ -22,7 +22,8 @@ class FeedForward(layers.Layer):
         activation: any Keras activation, or "glu", "reglu", "geglu", "swiglu".
         dropout: rate between the projections.
         use_bias: whether the projections have biases.
-        output_initializer: initialiser of the second projection; default Glorot-uniform.
+        kernel_initializer: initialiser of the projections; default Glorot-uniform, for each by itself.
+        output_initializer: initialiser of the second projection; default `kernel_initializer`.
 
     Call arguments:
         x: `[..., D]`.
@@ -37,6 +38,7 @@ class FeedForward(layers.Layer):
         activation="relu",
         dropout=0.0,
         use_bias=True,
+        kernel_initializer=None,
         output_initializer=None,
         **kwargs,
     ):
@@ -49,7 +51,8 @@ class FeedForward(layers.Layer):
         self.activate = keras.activations.get(GATES.get(activation, activation))
         self.dropout = dropout
         self.use_bias = use_bias
-        self.output_initializer = keras.initializers.get(output_initializer)
+        self.kernel_initializer = keras.initializers.get(kernel_initializer)
+        self.output_initializer = keras.initializers.get(output_initializer or kernel_initializer)
         self.dropout_layer = layers.Dropout(dropout, dtype=self.dtype_policy, name="dropout")
         self.supports_masking = True
 
@@ -59,7 +62,8 @@ class FeedForward(layers.Layer):
         self.hidden_dense = layers.Dense(
             self.hidden_dim * (2 if self.gated else 1),
             use_bias=self.use_bias,
-            kernel_initializer=projection_initializer(model_dim, self.hidden_dim),
+            kernel_initializer=fresh_initializer(self.kernel_initializer)
+            or projection_initializer(model_dim, self.hidden_dim),
             dtype=self.dtype_policy,
             name="hidden",
         )
@@ -67,7 +71,7 @@ class FeedForward(layers.Layer):
         self.output_dense = layers.Dense(
             model_dim,
             use_bias=self.use_bias,
-            kernel_initializer=self.output_initializer or "glorot_uniform",
+            kernel_initializer=fresh_initializer(self.output_initializer) or "glorot_uniform",
             dtype=self.dtype_policy,
             name="output",
         )
@@ -99,7 +103,6 @@ class FeedForward(layers.Layer):
             "activation": activation,
             "dropout": self.dropout,
             "use_bias": self.use_bias,
-            "output_initializer": keras.initializers.serialize(self.output_initializer)
-            if self.output_initializer
-            else None,
+            "kernel_initializer": serialize_initializer(self.kernel_initializer),
+            "output_initializer": serialize_initializer(self.output_initializer),
         }

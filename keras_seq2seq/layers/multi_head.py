@@ -17,6 +17,16 @@ def projection_initializer(fan_in, fan_out):
     return keras.initializers.VarianceScaling(2.0 * fan_in / (fan_in + fan_out), "fan_in", "uniform")
 
 
+def serialize_initializer(initializer):
+    """Return the configuration of an initialiser that may be None."""
+    return None if initializer is None else keras.initializers.serialize(initializer)
+
+
+def fresh_initializer(initializer):
+    """Copy an initialiser, which would give every matrix of one shape the same values; None stays None."""
+    return None if initializer is None else initializer.clone()
+
+
 def split_heads(x, length, parts, heads):
     """Turn `[B*T, parts*H*K]` into `parts` tensors `[B, H, T, K]`."""
     size = x.shape[-1] // (parts * heads)
@@ -37,6 +47,7 @@ class _HeadedAttention(layers.Layer):
         num_key_value_heads=None,
         use_bias=True,
         dropout=0.0,
+        kernel_initializer=None,
         output_initializer=None,
         **kwargs,
     ):
@@ -53,7 +64,8 @@ class _HeadedAttention(layers.Layer):
         self.groups = groups
         self.use_bias = use_bias
         self.dropout = dropout
-        self.output_initializer = keras.initializers.get(output_initializer)
+        self.kernel_initializer = keras.initializers.get(kernel_initializer)
+        self.output_initializer = keras.initializers.get(output_initializer or kernel_initializer)
         self.dropout_layer = layers.Dropout(dropout, dtype=self.dtype_policy, name="dropout")
         self.supports_masking = True
 
@@ -61,7 +73,8 @@ class _HeadedAttention(layers.Layer):
         dense = layers.Dense(
             sum(sizes),
             use_bias=self.use_bias,
-            kernel_initializer=initializer or projection_initializer(fan_in, sizes[0]),
+            kernel_initializer=fresh_initializer(initializer or self.kernel_initializer)
+            or projection_initializer(fan_in, sizes[0]),
             dtype=self.dtype_policy,
             name=name,
         )
@@ -96,9 +109,8 @@ class _HeadedAttention(layers.Layer):
             "num_key_value_heads": self.num_key_value_heads,
             "use_bias": self.use_bias,
             "dropout": self.dropout,
-            "output_initializer": keras.initializers.serialize(self.output_initializer)
-            if self.output_initializer
-            else None,
+            "kernel_initializer": serialize_initializer(self.kernel_initializer),
+            "output_initializer": serialize_initializer(self.output_initializer),
         }
 
 
@@ -112,7 +124,8 @@ class MultiHeadAttention(_HeadedAttention):
         num_key_value_heads: G, heads of keys and values, each shared by H/G query heads; default H.
         use_bias: whether the projections have biases.
         dropout: rate on the attention weights.
-        output_initializer: initialiser of the output projection; default Glorot-uniform.
+        kernel_initializer: initialiser of the projections; default Glorot-uniform, for each by itself.
+        output_initializer: initialiser of the output projection; default `kernel_initializer`.
 
     Call arguments:
         query: `[B, T, Dq]`.
@@ -199,7 +212,8 @@ class MultiHeadSelfAttention(_HeadedAttention):
         use_bias: whether the projections have biases.
         dropout: rate on the attention weights.
         positions: a position encoding whose `rotate` and `bias` are applied; default none.
-        output_initializer: initialiser of the output projection; default Glorot-uniform.
+        kernel_initializer: initialiser of the projections; default Glorot-uniform, for each by itself.
+        output_initializer: initialiser of the output projection; default `kernel_initializer`.
 
     Call arguments:
         x: `[B, T, D]`.

@@ -247,8 +247,8 @@ def transformer_lm(
         **block: replaces the preset's arguments of `TransformerBlock`.
 
     Returns:
-        `LanguageModel`, not compiled. The projections that end a sublayer start smaller by
-        sqrt(2 num_layers) (Radford et al. 2019, section 2.3).
+        `LanguageModel`, not compiled. Weights start from N(0, 0.02), those of the projections that end a
+        sublayer smaller by sqrt(2 num_layers) (Radford et al. 2019, section 2.3).
 
     Raises:
         ValueError: an unknown preset or encoding.
@@ -261,9 +261,9 @@ def transformer_lm(
     block = {**chosen["block"], **block}
     if feed_forward_dim is None:
         feed_forward_dim = 8 * model_dim // 3 if block["activation"] in GATES else 4 * model_dim
-    block.setdefault(
-        "output_initializer", keras.initializers.RandomNormal(stddev=0.02 / (2 * num_layers) ** 0.5)
-    )
+    normal = keras.initializers.RandomNormal
+    block.setdefault("kernel_initializer", normal(stddev=0.02))
+    block.setdefault("output_initializer", normal(stddev=0.02 / (2 * num_layers) ** 0.5))
     absolute = positions if positions in ABSOLUTE else None
     decoder = TransformerDecoder(
         PositionalEmbedding(

@@ -37,9 +37,9 @@ class _Stack(layers.Layer):
         self.positions = positions or Positions(dtype=self.dtype_policy)
         self.dropout = dropout
         self.block = dict(block or {})
-        initializer = self.block.get("output_initializer")
-        if isinstance(initializer, keras.initializers.Initializer):
-            self.block["output_initializer"] = keras.initializers.serialize(initializer)
+        for name in ("kernel_initializer", "output_initializer"):
+            if isinstance(self.block.get(name), keras.initializers.Initializer):
+                self.block[name] = keras.initializers.serialize(self.block[name])
         self.blocks = [
             TransformerBlock(
                 cross_attention=self.cross,

@@ -7,6 +7,7 @@ import keras
 from keras import layers
 
 from keras_seq2seq.layers import AddNorm, FeedForward, MultiHeadAttention, MultiHeadSelfAttention
+from keras_seq2seq.layers.multi_head import serialize_initializer
 
 __all__ = ["TransformerBlock"]
 
@@ -28,7 +29,8 @@ class TransformerBlock(layers.Layer):
         attention_dropout: rate on the attention weights.
         activation_dropout: rate inside the feed-forward sublayer.
         use_bias: whether projections have biases.
-        output_initializer: of the projections that end a sublayer; default Glorot-uniform.
+        kernel_initializer: of all projections; default Glorot-uniform, for each by itself.
+        output_initializer: of the projections that end a sublayer; default `kernel_initializer`.
     """
 
     def __init__(
@@ -45,11 +47,15 @@ class TransformerBlock(layers.Layer):
         attention_dropout=0.0,
         activation_dropout=0.0,
         use_bias=True,
+        kernel_initializer=None,
         output_initializer=None,
         **kwargs,
     ):
         super().__init__(**kwargs)
-        initializer = keras.initializers.get(output_initializer)
+        initializers = {
+            "kernel_initializer": keras.initializers.get(kernel_initializer),
+            "output_initializer": keras.initializers.get(output_initializer),
+        }
         self.options = {
             "num_heads": num_heads,
             "feed_forward_dim": feed_forward_dim,
@@ -63,10 +69,10 @@ class TransformerBlock(layers.Layer):
             "attention_dropout": attention_dropout,
             "activation_dropout": activation_dropout,
             "use_bias": use_bias,
-            "output_initializer": keras.initializers.serialize(initializer) if initializer else None,
+            **{name: serialize_initializer(value) for name, value in initializers.items()},
         }
         policy = self.dtype_policy
-        shared = {"use_bias": use_bias, "output_initializer": initializer, "dtype": policy}
+        shared = {"use_bias": use_bias, "dtype": policy, **initializers}
         heads = {"num_key_value_heads": num_key_value_heads, "dropout": attention_dropout, **shared}
         norms = {"placement": placement, "normalization": normalization, "dropout": dropout, "dtype": policy}
         self.self_attention = MultiHeadSelfAttention(num_heads, key_dim, name="self_attention", **heads)
