@@ -43,8 +43,8 @@ def two_replicas() -> tf.distribute.Strategy:
 
 
 @pytest.fixture
-def float32_policy() -> Iterator[None]:
-    """Restore the global dtype policy after a test that changes it."""
+def restore_dtype_policy() -> Iterator[None]:
+    """Put the global dtype policy back after a test that changes it."""
     import keras
 
     policy = keras.config.dtype_policy()
