@@ -82,6 +82,7 @@ class TokenBatches:
         """
         order = rng.permutation(len(pairs)) if self._shuffle else np.arange(len(pairs))
         numbers = numbers_of(*pairs.lengths, self._buckets)[order]
+        members = np.bincount(numbers, minlength=len(self._buckets))
         groups: list[Group] = []
         rest = [np.zeros([0], np.int64)]
         carried = rest[0]
@@ -92,7 +93,7 @@ class TokenBatches:
             left, carried = own[full:], rest[0]
             if not last:
                 rest.append(left)
-            elif has_room(self._buckets, number + 1, int(np.sum(numbers == number + 1)), len(left)):
+            elif has_room(self._buckets, members, number + 1, len(left)):
                 carried = left
             elif len(left):
                 groups.append((bucket, left))

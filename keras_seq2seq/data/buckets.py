@@ -120,26 +120,25 @@ def numbers_of(sources: Ints, targets: Ints, buckets: Sequence[Bucket]) -> NDArr
     )
 
 
-def has_room(buckets: Sequence[Bucket], number: int, members: int, count: int) -> bool:
-    """Tell whether a bucket with so many members has a batch to complete, with room for `count` more."""
+def has_room(buckets: Sequence[Bucket], members: Ints, number: int, count: int) -> bool:
+    """Tell whether a bucket has a batch to complete, with room for `count` more pairs.
+
+    `members` counts the pairs of each bucket. Past the last bucket there is no room.
+    """
     if number == len(buckets):
         return False
     rows = buckets[number].rows
-    return 0 < members % rows <= rows - count
+    return 0 < int(members[number]) % rows <= rows - count
 
 
 def batch_count(tally: Tally, buckets: Sequence[Bucket]) -> int:
     """Count the batches of an epoch: the full ones, and those of what is left over."""
     members = np.zeros(len(buckets), np.int64)
-    np.add.at(members, numbers_of(*tally.sizes.T, buckets), tally.counts)
+    np.add.at(members, numbers_of(tally.sizes[:, 0], tally.sizes[:, 1], buckets), tally.counts)
     batches = carried = 0
     for number, bucket in enumerate(buckets):
         full, left = divmod(int(members[number]) + carried, bucket.rows)
-        carried = (
-            left
-            if has_room(buckets, number + 1, int(members[min(number + 1, len(members) - 1)]), left)
-            else 0
-        )
+        carried = left if has_room(buckets, members, number + 1, left) else 0
         batches += full + (left > carried)
     return batches
 

@@ -25,7 +25,7 @@ class ParallelText:
     """Pairs of a source and a target line, read from files whenever they are needed.
 
     The files are read through once at the start, to count and check their lines, and never kept in
-    memory. `len(text)` is the number of pairs, blank ones among them.
+    memory. The module `lines` says what a line is. `len(text)` is the number of pairs, blank ones among them.
 
     Args:
         source: path of the source side, or a list of paths that are read one after the other; gzip
@@ -73,7 +73,7 @@ class ParallelText:
             raise ValueError("pairs can be read only once, expected a list or the like, not an iterator.")
         count = 0
         for pair in pairs:
-            if not (isinstance(pair, tuple) and [type(side) for side in pair] == [str, str]):
+            if not (isinstance(pair, (tuple, list)) and [type(side) for side in pair] == [str, str]):
                 raise ValueError(f"pairs must hold pairs of strings, got {pair!r}.")
             count += 1
         text = cls.__new__(cls)

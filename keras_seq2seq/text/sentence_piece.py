@@ -21,7 +21,7 @@ _SLICE = 1000  # characters; the trainer passes over lines of more than 4192 byt
 _BYTE_FALLBACK_FROM = 1024  # the 256 bytes may take a quarter of the vocabulary
 # The trainer drops what spells a control token from its text, so these have names that no text has.
 _CONTROL = {"pad": PAD_ID, "unk": UNK_ID, "bos": BOS_ID, "eos": EOS_ID}
-_CONTROL_OPTIONS = {f"{name}_id": number for name, number in _CONTROL.items()} | {
+_CONTROL_OPTIONS: dict[str, Any] = {f"{name}_id": number for name, number in _CONTROL.items()} | {
     f"{name}_piece": f"\u27e6{name}\u27e7" for name in _CONTROL
 }
 # The one rule of our identity normalization: the mark that stands for a space inside the model.

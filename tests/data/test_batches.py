@@ -53,8 +53,8 @@ def pairs_of(batches: list[tuple[np.ndarray, ...]]) -> list[tuple[str, str]]:
     found = []
     for source, _, labels, weights in batches:
         for row in np.flatnonzero(weights.any(axis=1)):
-            sides = (side[side > EOS_ID] - 4 for side in (source[row], labels[row]))
-            found.append(tuple("".join(map(chr, side)) for side in sides))
+            first, second = (side[side > EOS_ID] - 4 for side in (source[row], labels[row]))
+            found.append(("".join(map(chr, first)), "".join(map(chr, second))))
     return found
 
 
@@ -164,6 +164,14 @@ def test_leftovers_share_a_batch_where_they_fit():
     assert len(arrays(batches(pairs, buckets=[8, 16], tokens_per_batch=112))) == 2  # 7 rows: no room
 
 
+def test_the_batches_are_as_many_as_said():
+    rng = np.random.default_rng(5)
+    for trial in range(5):
+        pairs = [("a" * s, "b" * t) for s, t in rng.integers(1, 40, [int(rng.integers(1, 120)), 2])]
+        dataset = batches(pairs, tokens_per_batch=int(rng.integers(41, 300)), buckets=[10, (10, 20), 30, 41])
+        assert dataset.cardinality() == len(arrays(dataset)), trial
+
+
 def test_pairs_are_dropped_for_a_reason_and_counted(caplog):
     pairs = [("a" * 10, "b" * 10)] * 163 + [("a" * 50, "b")] * 20 + [("a", "b" * 50)] * 10
     pairs += [("", "b")] * 3 + [("a", " \u2028\t")] * 4
@@ -221,25 +229,26 @@ def digest(dataset: tf.data.Dataset) -> str:
 
 @pytest.mark.parametrize("shuffle_buffer", [100, 100_000])
 def test_the_seed_decides_the_order(shuffle_buffer):
-    pairs = some_pairs(700)
+    pairs = some_pairs(400)
 
     def epochs(seed: int | None) -> list[str]:
         tf.random.set_seed(np.random.default_rng().integers(1 << 30))  # of no influence
         dataset = batches(pairs, seed=seed, shuffle_buffer=shuffle_buffer)
-        return [digest(dataset) for _ in range(3)]
+        return [digest(dataset), digest(dataset)]
 
-    assert epochs(7) == epochs(7)
-    assert len({*epochs(7), *epochs(8), *epochs(None), *epochs(None)}) == 12
+    seven = epochs(7)
+    assert seven == epochs(7)
+    assert len({*seven, *epochs(8), *epochs(None), *epochs(None)}) == 8
 
 
 def test_the_same_seed_gives_the_same_batches_in_another_process():
     script = f"""
 import sys; sys.path.insert(0, {str(pathlib.Path(__file__).parent)!r})
 import test_batches as here
-dataset = here.batches(here.some_pairs(700), shuffle_buffer=100)
+dataset = here.batches(here.some_pairs(400), shuffle_buffer=100)
 print(here.digest(dataset), here.digest(dataset))
 """
-    dataset = batches(some_pairs(700), shuffle_buffer=100)
+    dataset = batches(some_pairs(400), shuffle_buffer=100)
     expected = f"{digest(dataset)} {digest(dataset)}"
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == expected
@@ -284,7 +293,7 @@ def test_fit_sees_all_data_in_each_epoch(shuffle_buffer, count):
 def test_two_replicas_share_a_batch(two_replicas):
     pairs = some_pairs(203)
     dataset = batches(pairs)
-    rows = total = 0
+    rows, total = 0, 0.0
     distributed = list(two_replicas.experimental_distribute_dataset(dataset))
     for batch in distributed:
         weights = two_replicas.experimental_local_results(batch[2])
@@ -305,15 +314,17 @@ def test_an_epoch_that_is_given_up_does_not_hold_up_the_next():
 
 
 def test_memory_is_bounded_by_the_buffer(tmp_path):
-    line = b"some words that make a line of an ordinary length, more or less\n"
+    line = (
+        b"some words that make a line of an ordinary length, more or less, as they are in the news of today\n"
+    )
     for name in ("a", "b"):
-        (tmp_path / name).write_bytes(line * 1_000_000)
+        (tmp_path / name).write_bytes(line * 200_000)  # 158 MB as ids
     process = psutil.Process()
     text = ParallelText(tmp_path / "a", tmp_path / "b")
     before = process.memory_info().rss
     dataset = text.batches(Letters(), tokens_per_batch=4096, shuffle_buffer=10_000)
     assert sum(1 for _ in dataset.take(50)) == 50
-    assert process.memory_info().rss - before < 300e6
+    assert process.memory_info().rss - before < 80e6
 
 
 @pytest.mark.parametrize(
