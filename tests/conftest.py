@@ -36,9 +36,13 @@ def rng() -> np.random.Generator:
     return np.random.default_rng(0)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def two_replicas() -> tf.distribute.Strategy:
-    """Give a strategy with two replicas on two logical CPU devices."""
+    """Give a strategy with two replicas on two logical CPU devices.
+
+    One for all tests: TensorFlow numbers the all-reduces of each strategy from the same start, so that those
+    of a second one in a process can meet the first one's.
+    """
     return tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
 
 
