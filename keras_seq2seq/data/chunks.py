@@ -109,6 +109,7 @@ class Chunks:
                 filled = [pair for pair in block if pair[0].strip() and pair[1].strip()]
                 yield *string_tensors(filled), len(block), len(block) - len(filled)
 
+        @tf.autograph.experimental.do_not_convert
         def encode(sources: Any, targets: Any, *counts: Any) -> tuple[Any, ...]:
             source, target = source_rows(tokenizers[0], sources), target_rows(tokenizers[1], targets)
             return source.values, source.row_lengths(), target.values, target.row_lengths(), *counts
