@@ -301,6 +301,10 @@ class RecurrentDecoder(layers.Layer):
             "tie_embeddings": self.tie_embeddings,
         }
 
+    def get_build_config(self):
+        """Return what to build from; without an embedding of its own only a `Seq2Seq` can build the layer."""
+        return super().get_build_config() if self.given_embedding else None
+
     @classmethod
     def from_config(cls, config):
         """Rebuild the layer and its parts."""

@@ -1,6 +1,7 @@
-"""What `fit` needs to know about sequences of tokens."""
+"""What Keras does not know about training models of sequences, and about keeping their weights."""
 
 import keras
+import numpy as np
 from keras import ops
 
 __all__ = ["TokenTraining"]
@@ -17,6 +18,8 @@ class TokenTraining:
     def compile(self, *args, **kwargs):
         """Compile as `keras.Model.compile` does."""
         super().compile(*args, **kwargs)
+        if hasattr(self, "token_loss"):  # compiled before; Keras would keep both
+            return
         strategy = getattr(self, "distribute_strategy", None)  # TensorFlow's, which owns new variables
         with strategy.scope() if strategy is not None else keras.name_scope("token_loss"):
             self.token_loss = keras.metrics.Mean(name="loss")
@@ -45,3 +48,16 @@ class TokenTraining:
     def get_metrics_result(self):
         """Report the mean over tokens under the name "loss"."""
         return {**super().get_metrics_result(), "loss": self.token_loss.result()}
+
+    def save_own_variables(self, store):
+        """Note how many weights there are."""
+        store["weight_count"] = np.asarray(len(self.weights), "int32")
+
+    def load_own_variables(self, store):
+        """Refuse the weights of another architecture: Keras reads those of a deeper one in silence."""
+        count = int(np.asarray(store["weight_count"])) if "weight_count" in store else None
+        if count != len(self.weights):
+            raise ValueError(
+                f"the model has {len(self.weights)} weights, the file {count or 'does not say how many'}: "
+                "it was written by a model of another architecture."
+            )
