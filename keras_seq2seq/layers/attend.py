@@ -41,10 +41,16 @@ def masked_softmax(scores, mask):
     """
     scores = ops.cast(scores, "float32")
     if mask is None:
-        return ops.softmax(scores, axis=-1), None
+        return _softmax(scores), None
     # Finite, so that a fully masked row is uniform instead of NaN until `alive` clears it.
-    weights = ops.softmax(ops.where(mask, scores, -1e9), axis=-1)
+    weights = _softmax(ops.where(mask, scores, -1e9))
     return weights, ops.cast(ops.any(mask, axis=-1, keepdims=True), "float32")
+
+
+def _softmax(scores):
+    if scores.shape[-1] == 1:  # the one token of an empty sentence, of which Keras' softmax warns
+        return ops.exp(scores - scores)
+    return ops.softmax(scores, axis=-1)
 
 
 def attend(query, segments, dropout=None, return_weights=False):
@@ -80,7 +86,8 @@ def attend(query, segments, dropout=None, return_weights=False):
     weights, alive = masked_softmax(_join(scores), _join_masks(masks, scores))
     dropped = weights if dropout is None else dropout(weights)
     dropped = ops.cast(dropped, query.dtype)
-    context, start = None, 0
+    context: Any = None
+    start = 0
     for (_, value, _, _), score in zip(segments, scores, strict=True):
         part = dropped
         if len(segments) > 1:

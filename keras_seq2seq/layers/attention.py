@@ -76,9 +76,9 @@ class ScoreAttention(layers.Layer):
         context, weights = self.attend(query, projected, value, combine_masks(attention_mask), training)
         return (context, weights) if return_attention_scores else context
 
-    def compute_mask(self, query, value=None, key=None, query_mask=None, **masks):
+    def compute_mask(self, query, mask=None):
         """Forward the mask that arrives with the queries."""
-        return query_mask
+        return mask
 
     def compute_output_spec(
         self, query, value, key=None, attention_mask=None, return_attention_scores=False, training=None

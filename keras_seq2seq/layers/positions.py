@@ -32,6 +32,10 @@ class Positions(layers.Layer):
 
     max_length: int | None = None
 
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.supports_masking = True
+
     def build(self, input_shape=None):
         """Build the variables; an encoding that has some needs the shape `[B, T, D]` or nothing."""
         self.built = True
@@ -110,7 +114,7 @@ class LearnedPositions(Positions):
         self.max_length = max_length
         self.initializer = keras.initializers.get(initializer)
 
-    def build(self, input_shape):
+    def build(self, input_shape=None):
         """Build the table for `[B, T, D]`."""
         self.table = layers.Embedding(
             self.max_length, input_shape[-1], self.initializer, dtype=self.dtype_policy, name="table"
