@@ -8,7 +8,7 @@ __all__ = ["LanguageModel"]
 
 
 @keras.saving.register_keras_serializable(package="keras_seq2seq")
-class LanguageModel(TokenTraining, keras.Model):
+class LanguageModel(TokenTraining):
     """A decoder as a Keras model.
 
     Input: `target` int32 `[B, T]` (BOS first, 0 is padding). Output: logits, float32 `[B, T, V]`.

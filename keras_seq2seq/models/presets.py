@@ -1,5 +1,7 @@
 """Plain functions that build the well-known models."""
 
+from typing import Any
+
 import keras
 
 from keras_seq2seq.layers import LinearBias, PositionalEmbedding, RelativeBias, RotaryPositions
@@ -58,17 +60,11 @@ def transformer_seq2seq(
     num_heads=None,
     positions="sinusoidal",
     max_length=None,
-    placement="pre",
-    normalization="layer",
-    activation="relu",
-    num_key_value_heads=None,
-    use_bias=True,
     dropout=0.1,
-    attention_dropout=0.0,
-    activation_dropout=0.0,
     share_embeddings=None,
     tie_embeddings=True,
     name="transformer_seq2seq",
+    **block,
 ):
     """Build the encoder-decoder Transformer (Vaswani et al. 2017).
 
@@ -84,17 +80,12 @@ def transformer_seq2seq(
         num_heads: H.
         positions: "sinusoidal", "learned" (needs `max_length`), "rotary", "alibi", "relative" or None.
         max_length: number of learned positions.
-        placement: "pre" or "post" norm.
-        normalization: "layer" or "rms".
-        activation: of the feed-forward sublayers, gated ones included; see `FeedForward`.
-        num_key_value_heads: G; default H.
-        use_bias: whether projections have biases.
         dropout: rate on embeddings and on the output of every sublayer.
-        attention_dropout: rate on the attention weights.
-        activation_dropout: rate inside the feed-forward sublayers.
         share_embeddings: one matrix for source and target; default: when the vocabulary is one.
         tie_embeddings: one matrix for target embedding and output projection.
         name: of the model.
+        **block: further arguments of `TransformerBlock`: `placement`, `normalization`, `activation`,
+            `num_key_value_heads`, `attention_dropout` and so on.
 
     Returns:
         `Seq2Seq`, not compiled.
@@ -123,18 +114,11 @@ def transformer_seq2seq(
         return PositionalEmbedding(vocabulary_size, model_dim, absolute, max_length, name=name)
 
     def stack():
-        block = {
-            "num_heads": num_heads,
-            "feed_forward_dim": feed_forward_dim,
-            "num_key_value_heads": num_key_value_heads,
-            "activation": activation,
-            "placement": placement,
-            "normalization": normalization,
-            "attention_dropout": attention_dropout,
-            "activation_dropout": activation_dropout,
-            "use_bias": use_bias,
+        return {
+            "positions": relative_positions(positions, num_heads),
+            "dropout": dropout,
+            "block": {"num_heads": num_heads, "feed_forward_dim": feed_forward_dim, **block},
         }
-        return {"positions": relative_positions(positions, num_heads), "dropout": dropout, "block": block}
 
     source = embedding(source_vocabulary_size, "embedding" if share_embeddings else "source_embedding")
     target = None if share_embeddings else embedding(target_size, "target_embedding")
@@ -198,7 +182,7 @@ def transformer_encoder(
 
 
 # What two well-known language models have in common with nobody else.
-LANGUAGE_MODELS = {
+LANGUAGE_MODELS: dict[str, dict[str, Any]] = {
     "gpt2": {  # Radford et al. 2019
         "positions": "learned",
         "scale": False,

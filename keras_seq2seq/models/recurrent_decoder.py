@@ -217,8 +217,8 @@ class RecurrentDecoder(layers.Layer):
             carry = _carry(states, None)
         else:
             top, fed, carry = self._scan(x, source, states, fed, mask, keeps, training)
-        flat = [None if y is None else ops.reshape(y, (-1, y.shape[-1])) for y in (top, x, fed)]
-        return self._features(*flat, source, training), carry
+        top, x, fed = (None if y is None else ops.reshape(y, (-1, y.shape[-1])) for y in (top, x, fed))
+        return self._features(top, x, fed, source, training), carry
 
     def _scan(self, x, source, states, fed, mask, keeps, training):
         """Take all steps one by one, where each needs what the one before attended to.
@@ -246,7 +246,7 @@ class RecurrentDecoder(layers.Layer):
             fed = self._attend(states[-1][0], source, training)
         if fed is not None:
             projected = projected + self.feed_dense(fed)
-        new = []
+        new: list[tuple] = []
         for i, (cell, state) in enumerate(zip(self.cells, states, strict=True)):
             if i > 0:
                 projected = cell.project(self._drop(new[-1][0], training))

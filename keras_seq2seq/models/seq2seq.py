@@ -9,7 +9,7 @@ __all__ = ["Seq2Seq"]
 
 
 @keras.saving.register_keras_serializable(package="keras_seq2seq")
-class Seq2Seq(TokenTraining, keras.Model):
+class Seq2Seq(TokenTraining):
     """An encoder and a decoder as one Keras model.
 
     Inputs: `source` int32 `[B, S]`, `target` int32 `[B, T]` (BOS first, 0 is padding). Output: logits,

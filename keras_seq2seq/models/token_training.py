@@ -7,8 +7,8 @@ from keras import ops
 __all__ = ["TokenTraining"]
 
 
-class TokenTraining:
-    """A mixin for `keras.Model`: the loss that is shown counts every real position once.
+class TokenTraining(keras.Model):
+    """A Keras model whose displayed loss counts every real position once.
 
     Weights that sum to 1 over a batch make the batch's loss a mean over its tokens, but Keras then averages
     batches by their rows. Here each batch (or a replica's share of one) counts by its number of positions

@@ -8,6 +8,7 @@ W hypotheses, L maximum length, V vocabulary.
 """
 
 from functools import partial
+from typing import Any
 
 import keras
 from keras import layers, ops
@@ -190,7 +191,7 @@ class TransformerDecoder(_Stack):
         self.cross = cross_attention
         super().__init__(embedding, num_layers, dropout=dropout, **kwargs)
         self.tie_embeddings = tie_embeddings
-        self.output_dense = None
+        self.output_dense: Any = None
         self.given_embedding = embedding is not None
 
     def build(self, target_shape, memory_shape=None, memory_mask_shape=None):
@@ -290,7 +291,7 @@ class TransformerDecoder(_Stack):
         pairs, mask = prompt
         places = ops.expand_dims(ops.arange(ops.shape(mask)[-1]), 0)
         bias = self.positions.bias(at, places, bidirectional=False)
-        return lambda i: [Segment(*pairs[i], mask, bias)]
+        return lambda i: [Segment(pairs[i][0], pairs[i][1], mask, bias)]
 
     def _check_limit(self, prompt_length, max_length):
         limit = self.embedding.positions.max_length
@@ -303,7 +304,8 @@ class TransformerDecoder(_Stack):
     def _project_memory(self, memory, memory_mask):
         """Return each block's cross-attention segment, `[B, G, S, K]`."""
         mask = None if memory_mask is None else memory_mask[:, None, None, :]
-        return [Segment(*block.cross_attention.project_memory(memory), mask) for block in self.blocks]
+        pairs = (block.cross_attention.project_memory(memory) for block in self.blocks)
+        return [Segment(key, value, mask) for key, value in pairs]
 
     def _logits(self, x):
         logits = self.embedding.logits(x) if self.tie_embeddings else self.output_dense(x)

@@ -3,6 +3,8 @@
 Legend: B batch, T target length, D model, H heads, G key/value heads, K head size.
 """
 
+from typing import Any
+
 import keras
 from keras import layers
 
@@ -77,7 +79,7 @@ class TransformerBlock(layers.Layer):
         norms = {"placement": placement, "normalization": normalization, "dropout": dropout, "dtype": policy}
         self.self_attention = MultiHeadSelfAttention(num_heads, key_dim, name="self_attention", **heads)
         self.self_add_norm = AddNorm(name="self_add_norm", **norms)
-        self.cross_attention = None
+        self.cross_attention: Any = None
         if cross_attention:
             self.cross_options = heads
             self.cross_add_norm = AddNorm(name="cross_add_norm", **norms)
