@@ -1,6 +1,18 @@
 """Text to ids and back, inside the graph: one file per kind of tokenizer."""
 
+from keras_seq2seq.text.bytes import Bytes
+from keras_seq2seq.text.characters import Characters
 from keras_seq2seq.text.sentence_piece import SentencePiece
 from keras_seq2seq.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Tokenizer, load
 
-__all__ = ["BOS_ID", "EOS_ID", "PAD_ID", "UNK_ID", "SentencePiece", "Tokenizer", "load"]
+__all__ = [
+    "BOS_ID",
+    "EOS_ID",
+    "PAD_ID",
+    "UNK_ID",
+    "Bytes",
+    "Characters",
+    "SentencePiece",
+    "Tokenizer",
+    "load",
+]
