@@ -1,9 +1,10 @@
-"""From ids to ids: the search and the scoring that `Translator` compiles and an export contains.
+"""From ids to ids: the search and the scoring, compiled once, for a translator and for its exports.
 
 Legend: B sources, S source length, P prefix length, T target length, N hypotheses, L maximum length.
 """
 
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import tensorflow as tf
@@ -14,9 +15,14 @@ from keras_seq2seq.text import BOS_ID, EOS_ID, PAD_ID
 
 __all__ = ["Decoding"]
 
+_IDS = tf.TensorSpec([None, None], tf.int32)
+
 
 class Decoding:
-    """A model, a strategy and limits as functions from ids to ids; they hold no state and compile nothing.
+    """A model, a strategy and limits as compiled functions from ids to ids.
+
+    `search`, `search_after` (a prefix) and `score` are made on first use and kept; nothing else is. Each is
+    one graph for all shapes, but under XLA the searches are compiled for each shape.
 
     Args:
         model: a `Decodable` with the inputs `source` and `target`.
@@ -29,6 +35,26 @@ class Decoding:
         self.strategy = replace(strategy, n_best=strategy.width) if hasattr(strategy, "n_best") else strategy
         self.settings = settings
         self.position_limit = position_limit(model.decoder)
+
+    @cached_property
+    def search(self) -> Any:
+        """Compiled `decode(source)`."""
+        return self._compiled(self.decode, 1)
+
+    @cached_property
+    def search_after(self) -> Any:
+        """Compiled `decode(source, prefix)`."""
+        return self._compiled(self.decode, 2)
+
+    @cached_property
+    def score(self) -> Any:
+        """Compiled `log_probability(source, target)`."""
+        return tf.function(self.log_probability, input_signature=[_IDS, _IDS], autograph=False)
+
+    def _compiled(self, body: Any, arguments: int) -> Any:
+        if self.settings.jit_compile:
+            return tf.function(body, autograph=False, jit_compile=True)
+        return tf.function(body, input_signature=[_IDS] * arguments, autograph=False)
 
     def row_limits(self, source: Any, prefix: Any = None) -> Any:
         """Return how many tokens may be generated for each row, EOS included: int32 `[B]`.
@@ -80,7 +106,7 @@ class Decoding:
             return min(most, self.settings.max_length)
         return tf.maximum(tf.reduce_max(limit), 1)
 
-    def score(self, source: Any, target: Any) -> tuple[Any, Any]:
+    def log_probability(self, source: Any, target: Any) -> tuple[Any, Any]:
         """Return log P(target | source), teacher-forced, under the search's own rules.
 
         Args:

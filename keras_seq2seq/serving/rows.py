@@ -8,7 +8,7 @@ import numpy as np
 
 from keras_seq2seq.text import EOS_ID, UNK_ID, Tokenizer
 
-__all__ = ["ended_rows", "id_rows", "is_blank", "strings"]
+__all__ = ["cut_rows", "ended_rows", "is_blank", "strings"]
 
 
 def strings(name: str, texts: str | Iterable[str]) -> list[str]:
@@ -31,7 +31,7 @@ def is_blank(text: str) -> bool:
     return not text or text.isspace()
 
 
-def id_rows(name: str, values: Sequence[Any], tokenizer: Tokenizer) -> list[np.ndarray]:
+def _id_rows(name: str, values: Sequence[Any], tokenizer: Tokenizer) -> list[np.ndarray]:
     """Return the ids of each value, a string or a list of ids, int32 `[length]`, no BOS, no EOS.
 
     Raises:
@@ -50,16 +50,24 @@ def id_rows(name: str, values: Sequence[Any], tokenizer: Tokenizer) -> list[np.n
     return rows
 
 
+def cut_rows(name: str, values: Sequence[Any], tokenizer: Tokenizer, most: int) -> list[np.ndarray]:
+    """Return the first `most` ids of each value; see `_id_rows`."""
+    rows = _id_rows(name, values, tokenizer)
+    _warn_of_cuts(rows, most, f"{name} had more than {most} tokens")
+    return [row[:most] for row in rows]
+
+
 def ended_rows(name: str, values: Sequence[Any], tokenizer: Tokenizer, max_length: int) -> list[np.ndarray]:
-    """Return the ids of each value, at most `max_length` of them, ending in EOS; see `id_rows`."""
-    rows = id_rows(name, values, tokenizer)
-    cut = sum(len(row) >= max_length for row in rows)
-    if cut:
-        warnings.warn(
-            f"{cut} of {len(rows)} {name} had more than {max_length} tokens with EOS and were cut there.",
-            stacklevel=4,
-        )
+    """Return the ids of each value, at most `max_length` of them, ending in EOS; see `_id_rows`."""
+    rows = _id_rows(name, values, tokenizer)
+    _warn_of_cuts(rows, max_length - 1, f"{name} had more than {max_length} tokens with EOS")
     return [np.append(row[: max_length - 1], np.int32(EOS_ID)) for row in rows]
+
+
+def _warn_of_cuts(rows: list[np.ndarray], most: int, what: str) -> None:
+    cut = sum(len(row) > most for row in rows)
+    if cut:
+        warnings.warn(f"{cut} of {len(rows)} {what} and were cut there.", stacklevel=5)
 
 
 def _checked(name: str, row: Any, vocabulary_size: int) -> np.ndarray:

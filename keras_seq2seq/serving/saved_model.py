@@ -69,6 +69,9 @@ def export(
         )
     if version is not None and (isinstance(version, bool) or not isinstance(version, int) or version < 1):
         raise ValueError(f"version must be an integer of at least 1, received {version!r}.")
+    if translator.settings.jit_compile:  # which stock TF Serving has switched off
+        settings = dataclasses.replace(translator.settings, jit_compile=False)
+        translator = translator.with_settings(settings)
     with explained(base), aside(base) as work:
         _refuse_taken(base, version)
         path = os.path.join(work, "model")
@@ -92,7 +95,7 @@ def _write(translator: Any, path: str, n_best: int) -> None:
         "versions": versions(),
         "signatures": {name: _described(function) for name, function in signatures.items()},
         "strategy": strategy_config(translator.strategy),
-        "settings": dataclasses.asdict(translator.settings) | {"jit_compile": False},
+        "settings": dataclasses.asdict(translator.settings),
         "vocabulary_sizes": {
             "source": translator.source_tokenizer.vocabulary_size,
             "target": translator.target_tokenizer.vocabulary_size,

@@ -3,20 +3,17 @@
 Legend: B texts, N hypotheses, S source length, P prefix length, L maximum length.
 """
 
-from dataclasses import replace
 from typing import Any
 
 import tensorflow as tf
 
 from keras_seq2seq.data.encoding import encode_prefixes, encode_sources
-from keras_seq2seq.serving.decoding import Decoding
 from keras_seq2seq.text import BOS_ID, PAD_ID
 
-__all__ = ["TextFunctions"]
+__all__ = ["BLANK", "TextFunctions"]
 
-_IDS = tf.TensorSpec([None, None], tf.int32)
 # What `str.isspace` says of every character, in RE2's words.
-_BLANK = r"[\s\x0b\x1c-\x1f\x{85}\p{Z}]*"
+BLANK = r"[\s\x0b\x1c-\x1f\x{85}\p{Z}]*"
 
 
 class TextFunctions:
@@ -31,24 +28,21 @@ class TextFunctions:
         self._model = translator.model
         self._source_tokenizer = translator.source_tokenizer
         self._target_tokenizer = translator.target_tokenizer
-        self._settings = replace(translator.settings, jit_compile=False)
         self._n_best = n_best
-        decoding = Decoding(self._model, translator.strategy, self._settings)
+        self._decoding = translator.decoding
+        self._settings = translator.settings
         self._encode = _function(self._encode_texts, "text")
-        self._search = tf.function(decoding.decode, [_IDS], autograph=False)
-        self._search_after = tf.function(decoding.decode, [_IDS, _IDS], autograph=False)
-        self._score = tf.function(decoding.score, [_IDS, _IDS], autograph=False)
 
     def signatures(self) -> dict[str, Any]:
         """Return the concrete function of each signature, by name."""
         functions = {
-            "serving_default": _function(self.translate, "text"),
             "translate": _function(self.translate, "text"),
             "translate_n_best": _function(self.translate_n_best, "text"),
             "translate_with_prefix": _function(self.translate_with_prefix, "text", "prefix"),
             "score": _function(self.score, "source", "target"),
         }
-        return {name: function.get_concrete_function() for name, function in functions.items()}
+        made = {name: function.get_concrete_function() for name, function in functions.items()}
+        return {"serving_default": made["translate"], **made}
 
     def module(self) -> tf.Module:
         """Return the object that holds what the functions use."""
@@ -61,19 +55,19 @@ class TextFunctions:
     def translate(self, text: Any) -> dict[str, Any]:
         """Translate strings `[B]` to strings `[B]` with scores float32 `[B]`; blank text gives "" and 0."""
         source, blank = self._encode(text)
-        return _best(self._written(self._search(source), blank))
+        return _best(self._written(self._decoding.search(source), blank))
 
     def translate_n_best(self, text: Any) -> dict[str, Any]:
         """Translate strings `[B]` to the N best strings `[B, N]` with scores float32 `[B, N]`."""
         source, blank = self._encode(text)
-        texts, scores = self._written(self._search(source), blank, count=self._n_best)
+        texts, scores = self._written(self._decoding.search(source), blank, count=self._n_best)
         return {"translations": texts, "scores": scores}
 
     def translate_with_prefix(self, text: Any, prefix: Any) -> dict[str, Any]:
         """Translate strings `[B]` to strings `[B]` that begin with `prefix` `[B]`."""
         source, blank = self._encode(text)
-        given = _filled(encode_prefixes(self._target_tokenizer, prefix))
-        return _best(self._written(self._search_after(source, given), blank, given))
+        given = _filled(encode_prefixes(self._target_tokenizer, prefix, self._settings.max_length))
+        return _best(self._written(self._decoding.search_after(source, given), blank, given))
 
     def score(self, source: Any, target: Any) -> dict[str, Any]:
         """Return log P(target | source), float32 `[B]`, and the number of tokens of `target`, int32 `[B]`."""
@@ -82,12 +76,12 @@ class TextFunctions:
         target = encode_sources(self._target_tokenizer, target, self._settings.max_length)
         target = _filled(target)
         bos = tf.fill([tf.shape(target)[0], 1], BOS_ID)
-        score, count = self._score(source, tf.concat([bos, target], axis=1))
+        score, count = self._decoding.score(source, tf.concat([bos, target], axis=1))
         return {"score": score, "token_count": count}
 
     def _encode_texts(self, text: Any) -> tuple[Any, Any]:
         """Return ids `[B, S]`, of blank text only pads, and which texts are blank, bool `[B]`."""
-        blank = tf.strings.regex_full_match(text, _BLANK)
+        blank = tf.strings.regex_full_match(text, BLANK)
         limit = self._settings.max_source_length
         source = encode_sources(self._source_tokenizer, tf.where(blank, "", text), limit)
         return tf.where(blank[:, tf.newaxis], PAD_ID, _filled(source)), blank

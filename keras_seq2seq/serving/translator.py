@@ -1,7 +1,7 @@
 """`Translator`: strings in, strings out."""
 
 from collections.abc import Iterable, Sequence
-from functools import cached_property
+from dataclasses import asdict
 from os import PathLike
 from typing import Any, NamedTuple, Self
 
@@ -13,14 +13,13 @@ from keras_seq2seq.search import Beam
 from keras_seq2seq.serving import bundle, saved_model
 from keras_seq2seq.serving.batching import Rows, batches_by_length, pad_rows, round_up
 from keras_seq2seq.serving.decoding import Decoding
-from keras_seq2seq.serving.rows import ended_rows, id_rows, is_blank, strings
+from keras_seq2seq.serving.rows import cut_rows, ended_rows, is_blank, strings
 from keras_seq2seq.serving.settings import Settings
 from keras_seq2seq.text import BOS_ID, Tokenizer
 
 __all__ = ["Hypothesis", "TargetScore", "Translator"]
 
 _SCORE_LOGITS = 1 << 25  # float32 values of one batch's logits, 128 MiB
-_IDS = tf.TensorSpec([None, None], tf.int32)
 
 Text = str | Sequence[int]
 
@@ -149,7 +148,8 @@ class Translator:
             texts: strings; one string is a list of one.
             n_best: how many hypotheses for each text, at most what the strategy returns.
             prefixes: for each text a string or a list of ids that its translations must begin with.
-                Scores are those of what follows.
+                Scores are those of what follows. A prefix of `max_length` tokens or more is cut, with
+                a warning.
 
         Returns:
             For each text `n_best` hypotheses, best first, finished before unfinished; blank text has
@@ -207,7 +207,7 @@ class Translator:
         tokens = min(settings.tokens_per_batch, _SCORE_LOGITS // self.model.output_shape[-1])
         for batch in batches_by_length(lengths, settings.batch_size, tokens):
             target = pad_rows([[BOS_ID, *ends[row]] for row in batch])
-            found = self._score(pad_rows([read[row] for row in batch]), target)
+            found = self.decoding.score(pad_rows([read[row] for row in batch]), target)
             for row, score, count in zip(batch, *(value.numpy() for value in found), strict=True):
                 scores[row] = TargetScore(float(score), int(count))
         return scores
@@ -225,39 +225,26 @@ class Translator:
         """Write a SavedModel from text to text to `base_dir/<version>`; see `saved_model.export`."""
         return saved_model.export(self, base_dir, **options)
 
-    @cached_property
-    def _search(self) -> Any:
-        return self._compiled(self.decoding.decode, 1)
-
-    @cached_property
-    def _search_after(self) -> Any:
-        return self._compiled(self.decoding.decode, 2)
-
-    @cached_property
-    def _score(self) -> Any:
-        return tf.function(self.decoding.score, input_signature=[_IDS] * 2, autograph=False)
-
-    def _compiled(self, body: Any, arguments: int) -> Any:
-        """Return one function for all shapes, or with XLA one that is compiled for each."""
-        if self.settings.jit_compile:
-            return tf.function(body, autograph=False, jit_compile=True)
-        return tf.function(body, input_signature=[_IDS] * arguments, autograph=False)
+    def with_settings(self, settings: Settings) -> Self:
+        """Return a translator of the same parts with other settings."""
+        parts = self.model, self.source_tokenizer, self.target_tokenizer, self.strategy
+        return type(self)(*parts, **asdict(settings))
 
     def _prefixes(self, prefixes: Sequence[Text], count: int) -> list[np.ndarray]:
         if isinstance(prefixes, str) or len(prefixes) != count:
             raise ValueError(
                 f"prefixes must have one entry for each of the {count} texts, received {prefixes!r:.80}."
             )
-        return id_rows("prefixes", prefixes, self.target_tokenizer)
+        return cut_rows("prefixes", prefixes, self.target_tokenizer, self.settings.max_length - 1)
 
     def _decode(self, sources: Rows, prefixes: Rows | None, n_best: int) -> list[list[Hypothesis]]:
         """Search one batch."""
         source = self._padded(sources)
         if prefixes is None:
-            result = self._search(source)
+            result = self.decoding.search(source)
         else:
             after = self._padded([[BOS_ID, *row] for row in prefixes])
-            result = self._search_after(source, after)
+            result = self.decoding.search_after(source, after)
         tokens, lengths, scores, finished = (np.asarray(part)[:, :n_best] for part in result)
         given = [[] for _ in sources] if prefixes is None else [row.tolist() for row in prefixes]
         ids = [
