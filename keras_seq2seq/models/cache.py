@@ -57,7 +57,7 @@ def lane_mask(ancestors, index):
 
 def lane_bias(bias, width):
     """Give all lanes of a slot the same bias: `[1 or B, H, 1, L]` -> `[1 or B, H, 1, L*W]`."""
-    return None if bias is None or width == 1 else ops.repeat(bias, width, axis=-1)
+    return bias if bias is None or width == 1 else ops.repeat(bias, width, axis=-1)
 
 
 def cache_segment(key, value, mask, bias):
