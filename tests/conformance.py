@@ -23,6 +23,7 @@ Inputs = dict[str, np.ndarray]
 
 # What is public but no entry of its own: name -> why.
 INSIDE_OTHERS = {
+    "decodable": "makes no model, but one that can be searched of any",
     "ScoreAttention": "is the base class of Bahdanau's and Luong's attention",
     "TransformerBlock": "has `run` instead of `call`, and is part of every Transformer",
 }
