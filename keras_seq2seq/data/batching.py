@@ -19,7 +19,7 @@ Group = tuple[Bucket, Ints]  # the pairs of one batch, by number
 
 
 class TokenBatches:
-    """The epochs of a corpus; `ParallelText.batches` says what comes out.
+    """The epochs of a corpus; `ParallelText.batches` and `Text.batches` say what comes out.
 
     The pairs of a chunk are shuffled and dealt out to the buckets, the full batches are shuffled and
     emitted, and what is left over goes into the next chunk.
@@ -56,7 +56,8 @@ class TokenBatches:
     def dataset(self) -> tf.data.Dataset:
         """Give the epochs as a dataset."""
         ids, weights = tf.TensorSpec([None, None], tf.int32), tf.TensorSpec([None, None], tf.float32)
-        signature = ({"source": ids, "target": ids}, ids, weights)
+        names = ("source", "target")[-self._chunks.sides :]
+        signature = (dict.fromkeys(names, ids), ids, weights)
         dataset = tf.data.Dataset.from_generator(self._epoch, output_signature=signature)
         if self._count is not None:
             dataset = dataset.apply(tf.data.experimental.assert_cardinality(self._count))
@@ -104,16 +105,16 @@ class TokenBatches:
         return groups, np.concatenate(rest)
 
     def _batch(self, pairs: PairRows, bucket: Bucket, index: Ints) -> Batch:
-        source = pairs.source.padded(index, bucket.source)  # [B, S]
-        target = pairs.target.padded(index, bucket.target, without_last=1)  # [B, T]
+        inputs = {"target": pairs.target.padded(index, bucket.target, without_last=1)}  # [B, T]
+        if self._chunks.sides == 2:
+            inputs["source"] = pairs.source.padded(index, bucket.source)  # [B, S]
         labels = pairs.target.padded(index, bucket.target, without_first=1)  # [B, T]
         real = np.arange(bucket.target) < pairs.lengths[1][index][:, np.newaxis]
         weights = real.astype(np.float32) / np.float32(real.sum())
         if self._fixed_shapes:
             empty = [(0, bucket.rows - len(index)), (0, 0)]
-            source, target, labels, weights = (
-                np.pad(rows, empty) for rows in (source, target, labels, weights)
-            )
-            source[len(index) :, 0] = EOS_ID
-            target[len(index) :, 0] = BOS_ID
-        return {"source": source, "target": target}, labels, weights
+            inputs = {name: np.pad(rows, empty) for name, rows in inputs.items()}
+            labels, weights = np.pad(labels, empty), np.pad(weights, empty)
+            for name, rows in inputs.items():
+                rows[len(index) :, 0] = EOS_ID if name == "source" else BOS_ID
+        return inputs, labels, weights

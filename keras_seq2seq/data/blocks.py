@@ -1,4 +1,4 @@
-"""Blocks of string pairs: what the pipeline handles at a time, since single strings would be slow."""
+"""Blocks of string pairs, or of single strings: what the pipeline handles at a time, for its speed."""
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
@@ -8,17 +8,22 @@ import numpy as np
 
 BLOCK = 1024
 
+Strings = tuple[str, ...]
 
-def in_blocks(pairs: Iterable[tuple[str, str]], size: int = BLOCK) -> Iterator[list[tuple[str, str]]]:
-    """Group pairs into lists of `size`, the last of which may be shorter."""
+
+def in_blocks(pairs: Iterable[Strings], size: int = BLOCK) -> Iterator[list[Strings]]:
+    """Group pairs, or single strings in tuples, into lists of `size`, the last of which may be shorter."""
     pairs = iter(pairs)
     while block := list(itertools.islice(pairs, size)):
         yield block
 
 
-def string_tensors(pairs: Sequence[tuple[str, str]]) -> tuple[Any, Any]:
-    """Give the sources and the targets of a block as two arrays of bytes objects, which keep NULs."""
-    sources, targets = np.empty([len(pairs)], object), np.empty([len(pairs)], object)
-    sources[:] = [source.encode("utf-8", "replace") for source, _ in pairs]
-    targets[:] = [target.encode("utf-8", "replace") for _, target in pairs]
-    return sources, targets
+def string_tensors(pairs: Sequence[Strings], sides: int = 2) -> tuple[Any, ...]:
+    """Give the sources and the targets of a block as two arrays of bytes objects, which keep NULs.
+
+    With `sides=1` it gives the one array of a block of single strings.
+    """
+    columns = [np.empty([len(pairs)], object) for _ in range(sides)]
+    for side, column in enumerate(columns):
+        column[:] = [pair[side].encode("utf-8", "replace") for pair in pairs]
+    return tuple(columns)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from keras_seq2seq.data.rows import Ints, Tally
 
+_MAX_LENGTH = 128  # unless another limit is given
 _WORTHWHILE = 0.01  # a further shape must save this share of the positions
 
 
@@ -60,6 +61,22 @@ class BucketRule:
             ends = -(-tally.sizes.max(axis=0) // self.multiple) * self.multiple
             limits = min(limits[0], int(ends[0])), min(limits[1], int(ends[1]))
         return chain(choose(tally, limits, self.most, self.multiple), limits, self.tokens_per_batch)
+
+
+def limits_of(
+    sides: tuple[int | None, int | None],
+    both: int | None,
+    buckets: Sequence[int | tuple[int, int]] | None,
+    tokens: int,
+) -> tuple[int, int]:
+    """Find the limits of source and target: given for the side, for both, by the last bucket, or usual."""
+    usual = max(1, min(_MAX_LENGTH, tokens)) if both is None else both
+    last = buckets[-1] if buckets and both is None else usual
+    defaults = (last, last) if isinstance(last, int) else last
+    source, target = (
+        default if side is None else side for side, default in zip(sides, defaults, strict=True)
+    )
+    return source, target
 
 
 def chain(widths: Sequence[int | tuple[int, int]], limits: tuple[int, int], tokens: int) -> list[Bucket]:

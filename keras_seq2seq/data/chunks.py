@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import tensorflow as tf
 
-from keras_seq2seq.data.blocks import BLOCK, in_blocks, string_tensors
+from keras_seq2seq.data.blocks import BLOCK, Strings, in_blocks, string_tensors
 from keras_seq2seq.data.encoding import source_rows, target_rows
 from keras_seq2seq.data.report import Report
 from keras_seq2seq.data.rows import PairRows, Rows, Tally
@@ -17,14 +17,15 @@ _LOGGER = logging.getLogger(__name__)
 
 
 class Corpus(Protocol):
-    """Pairs that can be read again and again, and know how many they are."""
+    """Pairs, or lines, that can be read again and again, and know how many they are."""
 
+    unit: str  # "pairs" or "lines"
     report: Report | None
 
     def __len__(self) -> int: ...
 
-    def pairs(self) -> Iterable[tuple[str, str]]:
-        """Iterate over all pairs."""
+    def pairs(self) -> Iterable[Strings]:
+        """Iterate over all pairs; a line is a tuple of one string."""
 
 
 class Survey(NamedTuple):
@@ -40,15 +41,15 @@ class Chunks:
 
     Args:
         corpus: where the pairs come from; each full pass leaves its report there.
-        tokenizers: of the source and of the target.
-        limits: the most ids of a source and a target, EOS counted.
+        tokenizers: of the source and of the target; only the latter if the corpus is of lines, whose
+            sources are empty rows.
+        limits: the most ids of a source and a target, EOS counted; 0 for no source.
         size: the most pairs of a chunk.
     """
 
-    def __init__(
-        self, corpus: Corpus, tokenizers: tuple[Tokenizer, Tokenizer], limits: tuple[int, int], size: int
-    ):
-        for name, value in (("max_length", min(limits)), ("shuffle_buffer", size)):
+    def __init__(self, corpus: Corpus, tokenizers: tuple[Tokenizer, ...], limits: tuple[int, int], size: int):
+        self.sides = len(tokenizers)
+        for name, value in (("max_length", min(limits[-self.sides :])), ("shuffle_buffer", size)):
             if value < 1:
                 raise ValueError(f"{name} must be at least 1, got {value}.")
         self.limits = limits
@@ -73,7 +74,7 @@ class Chunks:
                 parts, held = [], 0
             parts.append(kept)
             held += len(kept)
-        self._finish(Report(int(pairs), int(blank), int(too_long), *self.limits))
+        self._finish(Report(int(pairs), int(blank), int(too_long), *self.limits, self._corpus.unit))
         yield PairRows.join(parts), True
 
     def survey(self, complete: bool) -> Survey:
@@ -93,29 +94,31 @@ class Chunks:
 
     def _finish(self, report: Report) -> None:
         if report.pairs != len(self._corpus):
-            raise ValueError(f"The corpus had {len(self._corpus)} pairs and now has {report.pairs}.")
+            raise ValueError(f"The corpus had {len(self._corpus)} {report.unit} and now has {report.pairs}.")
         if not report.kept:
-            raise ValueError(f"No pair is left to make a batch of: {report}.")
+            raise ValueError(f"No {report.unit[:-1]} is left to make a batch of: {report}.")
         if report != self._corpus.report:
             _LOGGER.log(logging.WARNING if report.dropped else logging.INFO, "%s", report)
         self._corpus.report = report
 
-    def _tokenized(self, tokenizers: tuple[Tokenizer, Tokenizer]) -> tf.data.Dataset:
+    def _tokenized(self, tokenizers: tuple[Tokenizer, ...]) -> tf.data.Dataset:
         """Blocks: flat sources, their lengths, flat targets, their lengths, count of pairs, of blank ones."""
         size = min(BLOCK, self._size)
 
-        def read() -> Iterator[tuple[Any, Any, int, int]]:
+        def read() -> Iterator[tuple[Any, ...]]:
             for block in in_blocks(self._corpus.pairs(), size):
-                filled = [pair for pair in block if pair[0].strip() and pair[1].strip()]
-                yield *string_tensors(filled), len(block), len(block) - len(filled)
+                filled = [pair for pair in block if all(side.strip() for side in pair)]
+                yield *string_tensors(filled, self.sides), len(block), len(block) - len(filled)
 
         @tf.autograph.experimental.do_not_convert
-        def encode(sources: Any, targets: Any, *counts: Any) -> tuple[Any, ...]:
-            source, target = source_rows(tokenizers[0], sources), target_rows(tokenizers[1], targets)
-            return source.values, source.row_lengths(), target.values, target.row_lengths(), *counts
+        def encode(*block: Any) -> tuple[Any, ...]:
+            texts, counts = block[: self.sides], block[self.sides :]
+            rows = [target_rows(tokenizers[-1], texts[-1])]
+            rows.insert(0, source_rows(tokenizers[0], texts[0]) if self.sides == 2 else rows[0][:, :0])
+            return *(part for side in rows for part in (side.values, side.row_lengths())), *counts
 
         lines, count = tf.TensorSpec([None], tf.string), tf.TensorSpec([], tf.int64)
-        blocks = tf.data.Dataset.from_generator(read, output_signature=(lines, lines, count, count))
+        blocks = tf.data.Dataset.from_generator(read, output_signature=(*[lines] * self.sides, count, count))
         blocks = blocks.map(encode, num_parallel_calls=2, deterministic=True)
         return plain(blocks.prefetch(self._size // size))
 

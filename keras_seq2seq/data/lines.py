@@ -9,7 +9,7 @@ import contextlib
 import gzip
 import os
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import IO
 
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -30,11 +30,38 @@ def read_lines(source: Path | Iterable[bytes]) -> Iterator[str]:
         FileNotFoundError: if there is no such file.
         ValueError: if the file is damaged, or its name and its content disagree about gzip.
     """
+    return (line.removesuffix("\n") for line in read_text(source))
+
+
+def read_text(source: Path | Iterable[bytes]) -> Iterator[str]:
+    """Read a file line by line, each with its end, which is LF; the last may have none.
+
+    Takes and raises what `read_lines` does.
+    """
     if not isinstance(source, (str, os.PathLike)):
         yield from _decoded(source)
         return
     with open_bytes(source) as file:
         yield from _decoded(file)
+
+
+def read_texts(paths: Sequence[Path]) -> Iterator[str]:
+    """Read several files as one text: `read_text` of each, with an LF after each but the last."""
+    for number, path in enumerate(paths, start=1):
+        for line in read_text(path):
+            yield line if line.endswith("\n") or number == len(paths) else line + "\n"
+
+
+def cut(lines: Iterator[str], start: int, stop: int) -> Iterator[str]:
+    """Give the characters of a text from number `start` up to number `stop`, line by line."""
+    place = 0
+    for line in lines:
+        part = line[max(0, start - place) : max(0, stop - place)]
+        if part:
+            yield part
+        place += len(line)
+        if place >= stop:
+            return
 
 
 def count_lines(path: Path) -> int:
@@ -74,8 +101,8 @@ def open_bytes(path: Path) -> Iterator[IO[bytes]]:
 def _decoded(file: Iterable[bytes]) -> Iterator[str]:
     first = True
     for line in file:
-        if line.endswith(b"\n"):
-            line = line[:-2] if line.endswith(b"\r\n") else line[:-1]
+        if line.endswith(b"\r\n"):
+            line = line[:-2] + b"\n"
         text = line.decode("utf-8", "replace")
         yield text.removeprefix(_BOM) if first else text
         first = False

@@ -9,13 +9,11 @@ import tensorflow as tf
 
 from keras_seq2seq.data.batching import TokenBatches
 from keras_seq2seq.data.blocks import in_blocks, string_tensors
-from keras_seq2seq.data.buckets import BucketRule
+from keras_seq2seq.data.buckets import BucketRule, limits_of
 from keras_seq2seq.data.chunks import Chunks
 from keras_seq2seq.data.lines import Path, count_lines, read_lines
 from keras_seq2seq.data.report import Report
 from keras_seq2seq.text import Tokenizer
-
-_MAX_LENGTH = 128
 
 Pairs = Iterator[tuple[str, str]]
 Paths = Path | Sequence[Path]
@@ -37,6 +35,8 @@ class ParallelText:
         ValueError: if two files differ in their number of lines, a gzip file is damaged, or there
             are no lines at all.
     """
+
+    unit = "pairs"
 
     def __init__(self, source: Paths, target: Paths):
         sources, targets = _paths(source), _paths(target)
@@ -170,7 +170,7 @@ class ParallelText:
             ValueError: if an argument is out of range or no pair is kept.
         """
         tokenizers = source_tokenizer, target_tokenizer or source_tokenizer
-        limits = _limits((max_source_length, max_target_length), max_length, buckets, tokens_per_batch)
+        limits = limits_of((max_source_length, max_target_length), max_length, buckets, tokens_per_batch)
         rule = BucketRule(tokens_per_batch, limits, buckets, max_buckets, width_multiple)
         chunks = Chunks(self, tokenizers, limits, shuffle_buffer)
         return TokenBatches(
@@ -208,19 +208,3 @@ def _rows(path: Path, columns: tuple[int, int]) -> Pairs:
             )
         else:
             yield "", ""
-
-
-def _limits(
-    sides: tuple[int | None, int | None],
-    both: int | None,
-    buckets: Sequence[int | tuple[int, int]] | None,
-    tokens: int,
-) -> tuple[int, int]:
-    """Find the limits of source and target: given for the side, for both, by the last bucket, or usual."""
-    usual = max(1, min(_MAX_LENGTH, tokens)) if both is None else both
-    last = buckets[-1] if buckets and both is None else usual
-    defaults = (last, last) if isinstance(last, int) else last
-    source, target = (
-        default if side is None else side for side, default in zip(sides, defaults, strict=True)
-    )
-    return source, target
