@@ -24,6 +24,21 @@ class TokenTraining(keras.Model):
         with strategy.scope() if strategy is not None else keras.name_scope("token_loss"):
             self.token_loss = keras.metrics.Mean(name="loss")
 
+    def compile_from_config(self, config):
+        """Compile a loaded model as it was saved, which Keras leaves out where `compile` is not its own."""
+        self.compile(**keras.saving.deserialize_keras_object(config))
+        if self.optimizer is not None:
+            self.optimizer.build(self.trainable_variables)
+
+    @property
+    def metrics(self):
+        """Return the metrics, the loss first and once: Keras' own mean of it has the same name."""
+        metrics = super().metrics
+        ours = getattr(self, "token_loss", None)
+        if ours is None:
+            return metrics
+        return [ours, *(metric for metric in metrics if metric.name != ours.name)]
+
     def fit(self, x=None, y=None, **kwargs):
         """Train as `keras.Model.fit` does; a data set of batches comes shuffled and is taken as it is."""
         if y is None:

@@ -28,7 +28,6 @@ def smoothed_crossentropy(labels, logits, label_smoothing=0.0):
 
     @ops.custom_gradient
     def loss(logits):
-        logits = ops.cast(logits, "float32")
         normalizer = ops.logsumexp(logits, axis=-1, keepdims=True)
         value = ops.squeeze(normalizer, -1) - (1.0 - label_smoothing) * at_label(logits)
         if label_smoothing:
@@ -43,7 +42,7 @@ def smoothed_crossentropy(labels, logits, label_smoothing=0.0):
 
         return value, gradient
 
-    return loss(logits)
+    return loss(ops.cast(logits, "float32"))
 
 
 @keras.saving.register_keras_serializable(package="keras_seq2seq")
