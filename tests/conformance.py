@@ -23,7 +23,8 @@ Inputs = dict[str, np.ndarray]
 
 # What is public but no entry of its own: name -> why.
 INSIDE_OTHERS = {
-    "decodable": "makes no model, but one that can be searched of any",
+    "FullPass": "is no layer but a model seen as the search needs it, with tests of its own",
+    "decodable": "is the function that makes it",
     "ScoreAttention": "is the base class of Bahdanau's and Luong's attention",
     "TransformerBlock": "has `run` instead of `call`, and is part of every Transformer",
 }
