@@ -14,8 +14,10 @@ from references import randomize
 
 from keras_seq2seq import models
 from keras_seq2seq.layers import (
+    BahdanauAttention,
     LearnedPositions,
     LinearBias,
+    LuongAttention,
     PositionalEmbedding,
     RelativeBias,
     RotaryPositions,
@@ -121,6 +123,30 @@ def test_language_model_step_equals_full_pass(rng, positions: str | None, groups
         block |= {"normalization": "rms", "activation": "swiglu", "use_bias": False, "key_dim": 6}
     model = make_language_model(positions, **block)
     compare_step_with_full_pass(model, rng, PROMPT_LENGTHS, W, T, reorder=True)
+
+
+@pytest.mark.parametrize("cell", ["lstm", "gru", "rnn"])
+@pytest.mark.parametrize(
+    "attention",
+    [None, BahdanauAttention(7), LuongAttention("general"), LuongAttention("dot"), LuongAttention("concat")],
+    ids=["none", "bahdanau", "general", "dot", "concat"],
+)
+def test_recurrent_step_equals_full_pass(rng, attention, cell: str) -> None:
+    """States at the end of unequal prompts, and input feeding, move with the hypotheses."""
+    if attention is not None:
+        attention = type(attention).from_config(attention.get_config())
+    dot = getattr(attention, "score_name", None) == "dot"  # needs memory and state of one size
+    model = models.rnn_seq2seq(
+        V,
+        cell=cell,
+        units=6,
+        decoder_units=12 if dot else 8,
+        embedding_dim=5,
+        attention=attention,
+        input_feeding=False if cell == "gru" and attention is not None else None,
+    )
+    randomize(model)
+    compare_step_with_full_pass(model, rng, PROMPT_LENGTHS, W, 5, reorder=True)
 
 
 @pytest.mark.parametrize("lengths", [[1, 1, 1], [5, 5, 5]])

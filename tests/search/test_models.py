@@ -12,7 +12,7 @@ import tensorflow as tf
 from references import log_softmax, randomize
 from scripted import BOS, EOS, PAD, found
 
-from keras_seq2seq.models import Seq2Seq, transformer_seq2seq
+from keras_seq2seq.models import Seq2Seq, transformer_lm, transformer_seq2seq
 from keras_seq2seq.search import Beam, Greedy, SearchResult, search
 
 LIMIT, ROWS, VOCABULARY = 12, 64, 23
@@ -115,6 +115,45 @@ def test_scores_are_those_of_teacher_forcing(model, sources, decode, together: S
         total = np.where(np.arange(LIMIT) < lengths[:, None], steps, 0.0).sum(-1)
         power = 0.6 if together.tokens.shape[1] > 1 else 0.0
         np.testing.assert_allclose(together.scores[:, n], total / lengths**power, atol=1e-5 * LIMIT)
+
+
+def test_a_prefix_is_continued_as_if_it_had_been_generated(model, sources) -> None:
+    """Greedy finds y; from every prefix y[:k] it finds the rest, also with uneven prefixes in one batch."""
+    inputs = {"source": tf.constant(sources[:8])}
+    whole = search(model, inputs, Greedy(), max_length=LIMIT)
+    tokens, lengths = np.asarray(whole.tokens)[:, 0], np.asarray(whole.lengths)[:, 0]
+    for shift in range(3):
+        given = [min(int(n) - 1, (row + shift) % 5) for row, n in enumerate(lengths)]
+        target = np.zeros((8, 5), "int32")
+        for row, k in enumerate(given):
+            target[row, : k + 1] = [BOS, *tokens[row, :k]]
+        rest = search(model, {**inputs, "target": target}, Greedy(), max_length=LIMIT)
+        for row, k in enumerate(given):
+            ours = np.asarray(rest.tokens)[row, 0]
+            np.testing.assert_array_equal(ours[: LIMIT - k], tokens[row, k:])
+            assert rest.lengths[row, 0] >= lengths[row] - k
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=STRATEGIES)
+def test_unequal_prompts_of_a_language_model_equal_one_by_one(strategy) -> None:
+    model = transformer_lm(
+        VOCABULARY, preset="llama", num_layers=2, model_dim=16, num_heads=4, positions="alibi"
+    )
+    randomize(model, scale=0.2)
+    target = np.random.default_rng(3).integers(4, VOCABULARY, (4, 9)).astype("int32")
+    target[:, 0] = BOS
+    lengths = [1, 9, 4, 6]
+    for row, length in zip(target, lengths, strict=True):
+        row[length:] = PAD
+    limits = {"max_length": 8, "min_length": 5}
+    together = search(model, {"target": target}, strategy, **limits)
+    assert (np.asarray(together.lengths) >= 5).all(), "the prompt is not counted"
+    for row, length in enumerate(lengths):
+        alone = search(
+            model, {"target": target[row : row + 1, :length]}, strategy, max_length=8, min_length=5
+        )
+        np.testing.assert_array_equal(alone.tokens[0], together.tokens[row])
+        np.testing.assert_allclose(alone.scores[0], together.scores[row], atol=1e-4)
 
 
 IN_JAX = """
