@@ -4,7 +4,6 @@ Legend: B sources, S source length, P prefix length, T target length, N hypothes
 """
 
 from dataclasses import replace
-from functools import cached_property
 from typing import Any
 
 import tensorflow as tf
@@ -15,14 +14,12 @@ from keras_seq2seq.text import BOS_ID, EOS_ID, PAD_ID
 
 __all__ = ["Decoding"]
 
-_IDS = tf.TensorSpec([None, None], tf.int32)
-
 
 class Decoding:
     """A model, a strategy and limits as compiled functions from ids to ids.
 
-    `search`, `search_after` (a prefix) and `score` are made on first use and kept; nothing else is. Each is
-    one graph for all shapes, but under XLA the searches are compiled for each shape.
+    The functions are compiled on first use and kept; nothing else is. One graph serves all shapes, but under
+    XLA the search is compiled for each.
 
     Args:
         model: a `Decodable` with the inputs `source` and `target`.
@@ -35,26 +32,26 @@ class Decoding:
         self.strategy = replace(strategy, n_best=strategy.width) if hasattr(strategy, "n_best") else strategy
         self.settings = settings
         self.position_limit = position_limit(model.decoder)
+        self._functions: dict[Any, Any] = {}
 
-    @cached_property
-    def search(self) -> Any:
-        """Compiled `decode(source)`."""
-        return self._compiled(self.decode, 1)
+    def search(self, *ids: Any) -> SearchResult:
+        """Run the compiled `decode(source)` or `decode(source, prefix)`."""
+        return self._compiled(self.decode, ids, self.settings.jit_compile)(*ids)
 
-    @cached_property
-    def search_after(self) -> Any:
-        """Compiled `decode(source, prefix)`."""
-        return self._compiled(self.decode, 2)
+    def score(self, *ids: Any) -> tuple[Any, Any]:
+        """Run the compiled `log_probability(source, target)`."""
+        return self._compiled(self.log_probability, ids, False)(*ids)
 
-    @cached_property
-    def score(self) -> Any:
-        """Compiled `log_probability(source, target)`."""
-        return tf.function(self.log_probability, input_signature=[_IDS, _IDS], autograph=False)
-
-    def _compiled(self, body: Any, arguments: int) -> Any:
-        if self.settings.jit_compile:
-            return tf.function(body, autograph=False, jit_compile=True)
-        return tf.function(body, input_signature=[_IDS] * arguments, autograph=False)
+    def _compiled(self, body: Any, ids: tuple[Any, ...], xla: bool) -> Any:
+        """Return the function for these arguments: one for all shapes, or with XLA one for each."""
+        shapes = tuple(tuple(each.shape) if xla else (None, None) for each in ids)
+        key = body.__name__, shapes
+        if key not in self._functions:
+            signature = [tf.TensorSpec(shape, tf.int32) for shape in shapes]
+            function = tf.function(body, signature, autograph=False, jit_compile=xla or None)
+            # A concrete function: TensorFlow would count the tracings of all decodings together and warn.
+            self._functions[key] = function.get_concrete_function()
+        return self._functions[key]
 
     def row_limits(self, source: Any, prefix: Any = None) -> Any:
         """Return how many tokens may be generated for each row, EOS included: int32 `[B]`.

@@ -67,7 +67,7 @@ def ended_rows(name: str, values: Sequence[Any], tokenizer: Tokenizer, max_lengt
 def _warn_of_cuts(rows: list[np.ndarray], most: int, what: str) -> None:
     cut = sum(len(row) > most for row in rows)
     if cut:
-        warnings.warn(f"{cut} of {len(rows)} {what} and were cut there.", stacklevel=5)
+        warnings.warn(f"{cut} of {len(rows)} {what} and were cut there.", stacklevel=4)
 
 
 def _checked(name: str, row: Any, vocabulary_size: int) -> np.ndarray:

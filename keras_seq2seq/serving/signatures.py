@@ -67,7 +67,7 @@ class TextFunctions:
         """Translate strings `[B]` to strings `[B]` that begin with `prefix` `[B]`."""
         source, blank = self._encode(text)
         given = _filled(encode_prefixes(self._target_tokenizer, prefix, self._settings.max_length))
-        return _best(self._written(self._decoding.search_after(source, given), blank, given))
+        return _best(self._written(self._decoding.search(source, given), blank, given))
 
     def score(self, source: Any, target: Any) -> dict[str, Any]:
         """Return log P(target | source), float32 `[B]`, and the number of tokens of `target`, int32 `[B]`."""

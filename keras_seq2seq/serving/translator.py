@@ -207,7 +207,9 @@ class Translator:
         tokens = min(settings.tokens_per_batch, _SCORE_LOGITS // self.model.output_shape[-1])
         for batch in batches_by_length(lengths, settings.batch_size, tokens):
             target = pad_rows([[BOS_ID, *ends[row]] for row in batch])
-            found = self.decoding.score(pad_rows([read[row] for row in batch]), target)
+            found = self.decoding.score(
+                tf.constant(pad_rows([read[row] for row in batch])), tf.constant(target)
+            )
             for row, score, count in zip(batch, *(value.numpy() for value in found), strict=True):
                 scores[row] = TargetScore(float(score), int(count))
         return scores
@@ -244,7 +246,7 @@ class Translator:
             result = self.decoding.search(source)
         else:
             after = self._padded([[BOS_ID, *row] for row in prefixes])
-            result = self.decoding.search_after(source, after)
+            result = self.decoding.search(source, after)
         tokens, lengths, scores, finished = (np.asarray(part)[:, :n_best] for part in result)
         given = [[] for _ in sources] if prefixes is None else [row.tolist() for row in prefixes]
         ids = [

@@ -1,0 +1,308 @@
+"""The command `keras-seq2seq`: train, translate, evaluate, export.
+
+Bad input gives one line on standard error and exit status 2. What a command needs is imported when it runs.
+"""
+
+import argparse
+import contextlib
+import itertools
+import logging
+import os
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import Any, NoReturn
+
+__all__ = ["main"]
+
+_SIZES = ("tiny", "small", "base", "big")
+_XLA_FROM = 2000  # updates, after which compiling small models for each shape has paid off
+_CHUNK = 16  # batches that are read before any is written
+
+
+class InputError(Exception):
+    """What the user gave cannot be used; the message is one sentence."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit status: 0, 2 for bad input, 130 when it was interrupted."""
+    options = _parser().parse_args(arguments)
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("always", category=UserWarning, module="keras_seq2seq")
+            warnings.showwarning = _show_warning
+            options.run(options)
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (InputError, OSError) as error:
+        _say(" ".join(str(error).split()))
+        return 2
+    except KeyboardInterrupt:
+        _say("interrupted.")
+        return 130
+    return 0
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong in one line."""
+        self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="keras-seq2seq",
+        description="Train, use and export models from text to text.",
+        allow_abbrev=False,
+    )
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    _add_train(commands)
+    _add_translate(commands)
+    _add_evaluate(commands)
+    _add_export(commands)
+    return parser
+
+
+def _add_train(commands: Any) -> None:
+    parser = commands.add_parser(
+        "train",
+        help="train a Transformer on pairs of lines",
+        description="Train a Transformer on pairs of lines, keep the epoch with the best validation loss, "
+        "and write it to a directory for the other commands. Files are plain text or .gz, UTF-8, one "
+        "sentence a line: a source and a target file, or one file with two columns separated by a tab.",
+    )
+    add = parser.add_argument
+    add("--train", nargs="+", required=True, metavar="FILE", help="SOURCE TARGET, or one file with tabs")
+    add("--valid", nargs="+", required=True, metavar="FILE", help="the same, to choose the best epoch by")
+    add(
+        "--output",
+        required=True,
+        metavar="DIR",
+        help="where to write; an earlier model is replaced at the end",
+    )
+    add("--size", choices=_SIZES, default="tiny", help="of the Transformer (default: tiny)")
+    add("--epochs", type=_positive, default=10, metavar="N", help="passes over the data (default: 10)")
+    add("--tokens-per-batch", type=_positive, default=4096, metavar="N", help="pads included (default: 4096)")
+    add("--vocabulary-size", type=_positive, default=8000, metavar="N", help="at most (default: 8000)")
+    add("--separate-vocabularies", action="store_true", help="one for each language (default: a joint one)")
+    add("--seed", type=int, default=1, metavar="N", help="of weights, dropout and order (default: 1)")
+    parser.set_defaults(run=_train)
+
+
+def _add_translate(commands: Any) -> None:
+    parser = commands.add_parser(
+        "translate",
+        help="translate standard input, line by line",
+        description="Translate standard input to standard output, one line for each line, blank for blank.",
+    )
+    _add_model(parser)
+    parser.set_defaults(run=_translate)
+
+
+def _add_evaluate(commands: Any) -> None:
+    parser = commands.add_parser(
+        "evaluate",
+        help="translate a file and compare with references",
+        description="Translate a file, compare with references, and print BLEU and chrF.",
+    )
+    _add_model(parser)
+    parser.add_argument("--source", required=True, metavar="FILE", help="the lines to translate")
+    parser.add_argument("--reference", required=True, metavar="FILE", help="what they should become")
+    parser.add_argument(
+        "--tokenize", default="13a", help='how BLEU splits words, such as "zh" for Chinese (default: 13a)'
+    )
+    parser.set_defaults(run=_evaluate)
+
+
+def _add_export(commands: Any) -> None:
+    parser = commands.add_parser(
+        "export",
+        help="write a SavedModel for TensorFlow Serving",
+        description="Write a SavedModel from text to text under the next version number, and print its path.",
+    )
+    parser.add_argument("model", metavar="DIR", help="what train wrote")
+    parser.add_argument("--output", required=True, metavar="BASE", help="the directory of all versions")
+    parser.set_defaults(run=_export)
+
+
+def _add_model(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", metavar="DIR", help="what train wrote")
+    parser.add_argument(
+        "--batch-size", type=_positive, default=64, metavar="N", help="lines at a time (default: 64)"
+    )
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"expected an integer of at least 1, received {text!r}")
+    return int(text)
+
+
+def _train(options: argparse.Namespace) -> None:
+    _refuse_foreign(options.output)
+    from keras_seq2seq.serving import Translator
+    from keras_seq2seq.serving.files import aside, explained
+
+    _log_to_stderr()
+    made = not os.path.isdir(options.output)
+    try:
+        with explained(options.output), aside(options.output) as work:
+            model, tokenizers, losses = _best_model(options, work)
+            Translator(model, *tokenizers).save(options.output)
+    except BaseException:
+        if made:
+            with contextlib.suppress(OSError):
+                os.rmdir(options.output)  # only if nothing is in it
+        raise
+    best = min(loss for loss in losses if loss == loss)
+    epoch = 1 + losses.index(best)
+    print(f"Wrote {options.output}: epoch {epoch} of {len(losses)}, validation loss {best:.4f}.")
+
+
+def _best_model(options: argparse.Namespace, work: str) -> tuple[Any, list[Any], list[float]]:
+    """Train, and return the model as it was after its best epoch, tokenizers, and all validation losses."""
+    import keras
+
+    with _bad_input():
+        train, valid = _parallel("--train", options.train), _parallel("--valid", options.valid)
+        tokenizers = _tokenizers(train, options)
+        batching: dict[str, Any] = {"tokens_per_batch": options.tokens_per_batch, "seed": options.seed}
+        batches = train.batches(*tokenizers, **batching)
+        xla = options.size in ("tiny", "small") and options.epochs * len(batches) >= _XLA_FROM
+        if xla:
+            batches = train.batches(*tokenizers, **batching, fixed_shapes=True)
+        held_out = valid.batches(*tokenizers, **batching, fixed_shapes=xla, shuffle=False)
+    keras.utils.set_random_seed(options.seed)
+    model = _model(tokenizers, options, steps=options.epochs * len(batches), xla=xla)
+    path = os.path.join(work, "best.weights.h5")
+    history = model.fit(
+        batches,
+        validation_data=held_out,
+        epochs=options.epochs,
+        callbacks=[keras.callbacks.ModelCheckpoint(path, save_best_only=True, save_weights_only=True)],
+        verbose=1 if sys.stdout.isatty() else 2,
+    )
+    if not os.path.exists(path):
+        raise InputError("the validation loss was never a number, nothing was written.")
+    model.load_weights(path)
+    return model, tokenizers, history.history["val_loss"]
+
+
+def _refuse_foreign(directory: str) -> None:
+    """Refuse to write among files that are not ours."""
+    if os.path.isdir(directory):
+        names = [name for name in os.listdir(directory) if not name.startswith(".")]
+        if names and "translator.json" not in names:
+            raise InputError(
+                f"--output {directory!r} holds other files and no model, choose another directory."
+            )
+    elif os.path.lexists(directory):
+        raise InputError(f"--output {directory!r} is not a directory.")
+
+
+def _parallel(name: str, files: list[str]) -> Any:
+    from keras_seq2seq.data import ParallelText
+
+    if len(files) > 2:
+        raise InputError(f"{name} takes a source and a target file, or one with tabs, received {len(files)}.")
+    return ParallelText(*files) if len(files) == 2 else ParallelText.from_tsv(files[0])
+
+
+def _tokenizers(train: Any, options: argparse.Namespace) -> list[Any]:
+    """Learn one tokenizer for both sides, or one for each."""
+    from keras_seq2seq.text import SentencePiece
+
+    sides: list[tuple[Any, ...]] = [(train.sources(), train.targets())]
+    if options.separate_vocabularies:
+        sides = [(train.sources(),), (train.targets(),)]
+    return [SentencePiece.train(*lines, vocabulary_size=options.vocabulary_size) for lines in sides]
+
+
+def _model(tokenizers: list[Any], options: argparse.Namespace, *, steps: int, xla: bool) -> Any:
+    """Build and compile the Transformer; the learning rate's peak is that of Vaswani et al. 2017."""
+    import keras
+
+    from keras_seq2seq import models, training
+
+    model = models.transformer_seq2seq(*(each.vocabulary_size for each in tokenizers), size=options.size)
+    warmup = min(4000, max(1, steps // 10))
+    peak = (model.encoder.embedding.model_dim * max(warmup, 400)) ** -0.5
+    model.compile(
+        keras.optimizers.Adam(training.WarmupInverseSqrt(peak, warmup), beta_2=0.98),
+        loss=training.SmoothedCrossentropy(0.1),
+        weighted_metrics=[training.TokenAccuracy()],
+        jit_compile=xla,
+    )
+    return model
+
+
+def _translate(options: argparse.Namespace) -> None:
+    translator = _load(options)
+    from keras_seq2seq.data import read_lines
+
+    lines = read_lines(sys.stdin.buffer)
+    size = 1 if sys.stdin.isatty() else _CHUNK * options.batch_size
+    while chunk := list(itertools.islice(lines, size)):
+        for text in translator(chunk):
+            # A line is a line, whatever the model says.
+            sys.stdout.buffer.write(text.replace("\n", " ").replace("\r", " ").encode() + b"\n")
+        sys.stdout.buffer.flush()
+
+
+def _evaluate(options: argparse.Namespace) -> None:
+    from keras_seq2seq import evaluate
+    from keras_seq2seq.data import ParallelText
+
+    with _bad_input():
+        evaluate.scores(["a"], ["a"], tokenize=options.tokenize)  # sooner than after an hour
+        pairs = list(ParallelText(options.source, options.reference).pairs())
+    hypotheses = _load(options)([source for source, _ in pairs])
+    print(evaluate.scores(hypotheses, [reference for _, reference in pairs], tokenize=options.tokenize))
+
+
+def _export(options: argparse.Namespace) -> None:
+    print(_load(options).export(options.output))
+
+
+def _load(options: argparse.Namespace) -> Any:
+    from keras_seq2seq.serving import Translator
+
+    with _bad_input():
+        translator = Translator.load(options.model)
+    if "batch_size" not in options:
+        return translator
+    import dataclasses
+
+    settings = dataclasses.replace(translator.settings, batch_size=options.batch_size)
+    return translator.with_settings(settings)
+
+
+@contextlib.contextmanager
+def _bad_input() -> Iterator[None]:
+    """Take a ValueError, and what the file system says, for the user's: the text says what was expected."""
+    try:
+        yield
+    except (ValueError, OSError) as error:
+        raise InputError(str(error)) from error
+
+
+def _log_to_stderr() -> None:
+    """Show what the library notes, such as the number of pairs that are too long."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("keras-seq2seq: %(message)s"))
+    logger = logging.getLogger("keras_seq2seq")
+    logger.handlers = [handler]
+    logger.propagate = False
+
+
+def _show_warning(message: Any, *details: Any, **more: Any) -> None:
+    _say(str(message))
+
+
+def _say(text: str) -> None:
+    print(f"keras-seq2seq: {text}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
