@@ -106,13 +106,15 @@ class LearnedPositions(Positions):
 
     Args:
         max_length: number of positions; longer input is refused.
-        initializer: of the table.
+        initializer: of the table; default N(0, 0.02).
     """
 
-    def __init__(self, max_length, initializer="uniform", **kwargs):
+    def __init__(self, max_length, initializer=None, **kwargs):
         super().__init__(**kwargs)
+        if max_length < 1:
+            raise ValueError(f"max_length must be at least 1, received {max_length}.")
         self.max_length = max_length
-        self.initializer = keras.initializers.get(initializer)
+        self.initializer = keras.initializers.get(initializer) or keras.initializers.RandomNormal(stddev=0.02)
 
     def build(self, input_shape=None):
         """Build the table for `[B, T, D]`."""

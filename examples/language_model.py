@@ -1,0 +1,45 @@
+"""Train a character language model on one text file, with the CPU setting of nanoGPT, and let it write.
+
+    python examples/language_model.py input.txt.gz
+
+The file is tiny Shakespeare for the figures below; any text will do. The first 90 % are for training.
+"""
+
+import sys
+import time
+
+import keras
+
+import keras_seq2seq as ks
+
+BLOCK, BATCH, STEPS = 64, 12, 2000
+
+keras.utils.set_random_seed(1)
+train, valid = ks.data.Text(sys.argv[1]).split(0.9)
+characters = ks.text.Characters.train(train.pieces())
+blocks = train.blocks(characters, BLOCK, BATCH, steps=STEPS, seed=1)
+
+model = ks.models.transformer_lm(
+    characters.vocabulary_size,
+    num_layers=4,
+    model_dim=128,
+    num_heads=4,
+    dropout=0.0,
+    positions="rotary",
+)
+rate = keras.optimizers.schedules.CosineDecay(
+    0.0, STEPS - 100, alpha=0.1, warmup_target=1e-3, warmup_steps=100
+)
+optimizer = keras.optimizers.AdamW(rate, weight_decay=0.1, beta_2=0.99, global_clipnorm=1.0)
+optimizer.exclude_from_weight_decay(var_names=["bias", "gamma", "beta"])
+model.compile(optimizer, ks.training.SmoothedCrossentropy(), jit_compile=True, steps_per_execution=20)
+
+start = time.time()
+model.fit(blocks, epochs=1)
+print(f"{STEPS} steps in {time.time() - start:.0f} s")
+
+# Every character of the validation text is predicted once.
+loss = model.evaluate(valid.blocks(characters, BLOCK, 256, shuffle=False), verbose=0, return_dict=True)[
+    "loss"
+]
+print(f"validation loss {loss:.3f}")
