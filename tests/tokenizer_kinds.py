@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from keras_seq2seq.text import Bytes, Characters, SentencePiece, Tokenizer
+from keras_seq2seq.text import Bytes, Characters, SentencePiece, Tokenizer, WordPiece, Words
 
 LINES = [
     "the quick brown fox jumps over the lazy dog",
@@ -18,6 +18,9 @@ MAKE: dict[str, Callable[[list[str]], Tokenizer]] = {
     "characters": lambda lines: Characters.train(lines, [ALL]),
     "few_characters": Characters.train,
     "sentence_piece": lambda lines: SentencePiece.train(lines, vocabulary_size=90),
+    "word_piece": lambda lines: WordPiece.train(lines, vocabulary_size=90, lowercase=True),
+    "words": Words.train,
+    "split_words": lambda lines: Words.train(lines, split="punctuation", lowercase=True),
 }
 # Of these kinds, any text of known characters comes back.
 REVERSIBLE = {"characters", "bytes"}

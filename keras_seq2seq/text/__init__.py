@@ -4,6 +4,8 @@ from keras_seq2seq.text.bytes import Bytes
 from keras_seq2seq.text.characters import Characters
 from keras_seq2seq.text.sentence_piece import SentencePiece
 from keras_seq2seq.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Tokenizer, load
+from keras_seq2seq.text.word_piece import WordPiece
+from keras_seq2seq.text.words import Words
 
 __all__ = [
     "BOS_ID",
@@ -14,5 +16,7 @@ __all__ = [
     "Characters",
     "SentencePiece",
     "Tokenizer",
+    "WordPiece",
+    "Words",
     "load",
 ]
