@@ -1,9 +1,10 @@
-"""Every kind of tokenizer in one export: found again in a process that knows nothing of the library."""
+"""Every kind of tokenizer in one export: run by TensorFlow's C interface, which knows nothing of Python."""
 
-import subprocess
-import sys
+import shutil
+from functools import partial
 from typing import Any
 
+import c_loader
 import tensorflow as tf
 from tokenizer_kinds import LINES, MAKE
 
@@ -28,15 +29,6 @@ CUSTOM_OPS = [
     "SentencepieceOp",
     "SentencepieceTokenizeOp",
 ]
-ROUTES = ("one", "nested", "crossed")
-LOADER = """
-import sys, tensorflow as tf, tensorflow_text
-assert not any(name.startswith(("keras_seq2seq", "keras_nlp", "keras_hub")) for name in sys.modules)
-module = tf.saved_model.load(sys.argv[1])
-texts = tf.constant(eval(sys.stdin.read()))
-for name in sys.argv[2:]:
-    print([text.decode() for text in getattr(module, name)(texts).numpy()])
-"""
 
 
 class Routes(tf.Module):
@@ -45,16 +37,17 @@ class Routes(tf.Module):
     def __init__(self, pairs: dict[str, tuple[Tokenizer, Tokenizer]]):
         super().__init__()
         self.resources = [tokenizer.trackables for pair in pairs.values() for tokenizer in pair]
-        for kind, (one, other) in pairs.items():
-            self.add(f"{kind}_one", one, one)
-            self.add(f"{kind}_crossed", one, other)
-            self.add(f"{kind}_nested", other, other, getattr(self, f"{kind}_one"))
+        for kind, pair in pairs.items():
+            spec = [tf.TensorSpec([None], tf.string, "text")]
+            setattr(self, kind, tf.function(partial(routes, *pair), spec, autograph=False))
 
-    def add(self, name: str, one: Tokenizer, other: Tokenizer, first: Any = tf.identity) -> None:
-        def route(strings: Any) -> Any:
-            return other.detokenize(one.tokenize(first(strings)))
 
-        setattr(self, name, tf.function(route, [tf.TensorSpec([None], tf.string)], autograph=False))
+def routes(one: Tokenizer, other: Tokenizer, strings: Any) -> dict[str, Any]:
+    return {
+        "one": one.detokenize(one.tokenize(strings)),
+        "other": other.detokenize(other.tokenize(strings)),
+        "crossed": other.detokenize(one.tokenize(strings)),
+    }
 
 
 def test_each_kind_new_and_reloaded_runs_without_the_library(tmp_path):
@@ -62,27 +55,18 @@ def test_each_kind_new_and_reloaded_runs_without_the_library(tmp_path):
     for kind, make in MAKE.items():
         make(LINES).save(tmp_path / kind)
         pairs[kind] = text.load(tmp_path / kind), make([*LINES[::-1], "other words 123"])
-    module = Routes(pairs)
-    names = [f"{kind}_{route}" for kind in pairs for route in ROUTES]
     texts = [t if isinstance(t, bytes) else t.encode() for t in TEXTS]
-    expected = [[s.decode() for s in getattr(module, name)(tf.constant(texts)).numpy()] for name in names]
-    tf.saved_model.save(module, str(tmp_path / "export"))
-    assert not refused_ops(str(tmp_path / "export"))
-    assert not list((tmp_path / "export" / "assets").iterdir())
-    assert custom_ops(str(tmp_path / "export")) == CUSTOM_OPS
+    expected = {kind: routes(*pair, tf.constant(texts)) for kind, pair in pairs.items()}
+    path = tmp_path / "export"
+    module = Routes(pairs)
+    tf.saved_model.save(module, str(path), signatures={kind: getattr(module, kind) for kind in MAKE})
+    assert not refused_ops(str(path))
+    assert not list((path / "assets").iterdir())
+    assert custom_ops(str(path)) == CUSTOM_OPS
     for kind in MAKE:
-        for path in (tmp_path / kind).iterdir():
-            path.unlink()
-    (tmp_path / "export").rename(tmp_path / "moved")
-    answer = subprocess.run(
-        [sys.executable, "-c", LOADER, str(tmp_path / "moved"), *names],
-        input=repr(texts),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert answer.stdout.split("\n")[:-1] == list(map(str, expected))
-    # The routes are what the tokenizers say in Python,.
-    for kind, (one, _) in pairs.items():
-        found = one.detokenize(one.tokenize(texts)).numpy()
-        assert [s.decode() for s in found] == expected[names.index(f"{kind}_one")]
+        shutil.rmtree(tmp_path / kind)
+    moved = path.rename(tmp_path / "moved")
+    answers = c_loader.run_signatures(moved, [(kind, {"text": texts}) for kind in MAKE])
+    for kind, answer in zip(MAKE, answers, strict=True):
+        for route, strings in expected[kind].items():
+            assert answer[route] == [string.decode() for string in strings.numpy()], (kind, route)
