@@ -268,14 +268,9 @@ def _export(options: argparse.Namespace) -> None:
 def _load(options: argparse.Namespace) -> Any:
     from keras_seq2seq.serving import Translator
 
+    settings = {"batch_size": options.batch_size} if "batch_size" in options else {}
     with _bad_input():
-        translator = Translator.load(options.model)
-    if "batch_size" not in options:
-        return translator
-    import dataclasses
-
-    settings = dataclasses.replace(translator.settings, batch_size=options.batch_size)
-    return translator.with_settings(settings)
+        return Translator.load(options.model, **settings)
 
 
 @contextlib.contextmanager

@@ -1,5 +1,6 @@
 """The command: what it prints, what it refuses, and that nothing is lost."""
 
+import functools
 import gzip
 import io
 import json
@@ -81,12 +82,8 @@ def test_invalid_bytes_are_one_line_too(trained, monkeypatch, capsysbinary):
 
 def test_a_long_line_is_cut_with_one_line_of_warning(trained, monkeypatch, capsysbinary):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"word " * 5000)))
-    settings = {**vars(ks.Translator.load(trained).settings), "max_length": 5}
-    load = ks.Translator.load
     monkeypatch.setattr(
-        ks.Translator,
-        "load",
-        lambda path: load(path).with_settings(ks.serving.settings.Settings(**settings)),
+        ks.Translator, "load", functools.partial(ks.Translator.load, max_length=5, length_factor=0.0)
     )
     assert cli.main(["translate", str(trained)]) == 0
     captured = capsysbinary.readouterr()

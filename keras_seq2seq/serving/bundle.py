@@ -115,8 +115,8 @@ def _read_model(path: str) -> Any:
     try:
         return keras.saving.load_model(path, compile=False)
     except Exception as error:  # Keras raises whatever went wrong inside
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise ValueError(f"{path!r} cannot be loaded: {reason}") from error
+        reason = " ".join(str(error).split())
+        raise ValueError(f"{path!r} cannot be loaded: {reason:.400}") from error
 
 
 def _bare(model: Any) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from keras_seq2seq.models import decodable
 from keras_seq2seq.search import ForbiddenTokens, SearchResult, search
 from keras_seq2seq.serving.settings import Settings, position_limit
 from keras_seq2seq.text import BOS_ID, EOS_ID, PAD_ID
@@ -22,7 +23,7 @@ class Decoding:
     XLA the search is compiled for each.
 
     Args:
-        model: a `Decodable` with the inputs `source` and `target`.
+        model: a `Seq2Seq`, or any Keras model with the inputs `source` and `target`; see `models.FullPass`.
         strategy: of `keras_seq2seq.search`; a beam returns all its hypotheses here.
         settings: the limits.
     """
@@ -31,7 +32,7 @@ class Decoding:
         self.model = model
         self.strategy = replace(strategy, n_best=strategy.width) if hasattr(strategy, "n_best") else strategy
         self.settings = settings
-        self.position_limit = position_limit(model.decoder)
+        self.position_limit = position_limit(getattr(model, "decoder", None))
         self._functions: dict[Any, Any] = {}
 
     def search(self, *ids: Any) -> SearchResult:
@@ -83,7 +84,7 @@ class Decoding:
         """
         limit = self.row_limits(source, prefix)
         return search(
-            self.model,
+            decodable(self.model),
             {"source": source, "target": prefix},
             self.strategy,
             max_length=self._buffer_length(source, limit),

@@ -13,6 +13,7 @@ import dataclasses
 import errno
 import json
 import os
+import warnings
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -76,7 +77,9 @@ def export(
         _refuse_taken(base, version)
         path = os.path.join(work, "model")
         _write(translator, path, n_best)
-        verify(path, translator, n_best, samples)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # samples may be cut as any text may
+            verify(path, translator, n_best, samples)
         sync(path)
         return _publish(path, base, version)
 
@@ -110,7 +113,9 @@ def _write(translator: Any, path: str, n_best: int) -> None:
 
 def _check_variables(signatures: dict[str, Any], module: Any) -> None:
     """Make sure that the module holds every variable that a function uses; see `TextFunctions.module`."""
-    held = {id(variable) for variable in module.variables_}
+    # A variable of tf.distribute holds one for each replica.
+    replicas = [part for variable in module.variables_ for part in getattr(variable, "values", ())]
+    held = {id(variable) for variable in [*module.variables_, *replicas]}
     for name, function in signatures.items():
         for variable in function.graph.variables:
             if id(variable) not in held:

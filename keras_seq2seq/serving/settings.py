@@ -40,7 +40,7 @@ class Settings:
             ValueError: a length that is larger than the number of the model's learned positions.
         """
         return cls(
-            max_length=_within("max_length", max_length, position_limit(model.decoder)),
+            max_length=_within("max_length", max_length, position_limit(getattr(model, "decoder", None))),
             max_source_length=_within(
                 "max_source_length", max_source_length, position_limit(getattr(model, "encoder", None))
             ),

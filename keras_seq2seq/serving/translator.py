@@ -63,7 +63,8 @@ class Translator:
     has `finished=False`. A text of more than `max_source_length` tokens is cut, with a warning.
 
     Args:
-        model: a `Seq2Seq`.
+        model: a `Seq2Seq`, or any Keras model from `source` and `target` to logits. Without `start` and
+            `step` it is searched by whole passes, which is right and slow.
         source_tokenizer: for the texts.
         target_tokenizer: for the translations; default: one tokenizer for both.
         strategy: of `keras_seq2seq.search`; default `Beam(4)`.
@@ -219,9 +220,9 @@ class Translator:
         bundle.save(self, directory)
 
     @classmethod
-    def load(cls, directory: str | PathLike[str]) -> Self:
-        """Read what `save` wrote; see `bundle.load`."""
-        return cls(**bundle.load(directory))
+    def load(cls, directory: str | PathLike[str], **replaced: Any) -> Self:
+        """Read what `save` wrote; `replaced` are arguments to use instead. See `bundle.load`."""
+        return cls(**{**bundle.load(directory), **replaced})
 
     def export(self, base_dir: str | PathLike[str], **options: Any) -> str:
         """Write a SavedModel from text to text to `base_dir/<version>`; see `saved_model.export`."""

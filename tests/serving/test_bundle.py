@@ -39,6 +39,9 @@ def test_strategy_and_settings_come_back(make_model, chinese, tmp_path):
     assert loaded.settings == saved.settings
     assert loaded.target_tokenizer is loaded.source_tokenizer
     assert loaded("你好") == saved("你好")
+    other = ks.Translator.load(tmp_path, strategy=ks.search.Greedy(), batch_size=2)
+    assert other.strategy == ks.search.Greedy()
+    assert (other.settings.batch_size, other.settings.max_length) == (2, 77)
 
 
 def test_the_file_of_a_compiled_model_has_no_optimizer(make_model, english, chinese, texts, tmp_path):

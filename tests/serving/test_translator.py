@@ -3,6 +3,7 @@
 import functools
 import re
 
+import keras
 import numpy as np
 import pytest
 
@@ -232,6 +233,21 @@ def test_xla_gives_the_same(model, english, chinese, texts, tracings):
     count = len(tracings)
     compiled(["How?", *few])
     assert len(tracings) == count
+
+
+def test_any_functional_model_can_translate(english, chinese, texts):
+    source = keras.Input((None,), dtype="int32", name="source")
+    target = keras.Input((None,), dtype="int32", name="target")
+    sizes = english.vocabulary_size, chinese.vocabulary_size
+    memory = ks.layers.PositionalEmbedding(sizes[0], 16)(source)
+    query = ks.layers.PositionalEmbedding(sizes[1], 16)(target)
+    mask = keras.ops.not_equal(source, 0)
+    context = ks.layers.LuongAttention("scaled_dot")(query, memory, attention_mask=mask)
+    logits = keras.layers.Dense(sizes[1])(keras.ops.concatenate([query, context], axis=-1))
+    model = keras.Model({"source": source, "target": target}, logits)
+    translator = ks.Translator(model, english, chinese, ks.search.Beam(2))
+    together = translator.translate(texts[:8])
+    assert [row[0].tokens for row in together] == [translator.translate(t)[0][0].tokens for t in texts[:8]]
 
 
 def test_learned_positions_limit_the_lengths(make_model, english, chinese):
