@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 __all__ = ["main"]
 
 _SIZES = ("tiny", "small", "base", "big")
-_XLA_FROM = 2000  # updates, after which compiling small models for each shape has paid off
+_XLA_FROM = 1_000_000  # tokens to train on, after which compiling a small model for each shape has paid off
 _CHUNK = 16  # batches that are read before any is written
 
 
@@ -169,7 +169,8 @@ def _best_model(options: argparse.Namespace, work: str) -> tuple[Any, list[Any],
         tokenizers = _tokenizers(train, options)
         batching: dict[str, Any] = {"tokens_per_batch": options.tokens_per_batch, "seed": options.seed}
         batches = train.batches(*tokenizers, **batching)
-        xla = options.size in ("tiny", "small") and options.epochs * len(batches) >= _XLA_FROM
+        tokens = options.epochs * len(batches) * options.tokens_per_batch
+        xla = options.size in ("tiny", "small") and tokens >= _XLA_FROM
         if xla:
             batches = train.batches(*tokenizers, **batching, fixed_shapes=True)
         held_out = valid.batches(*tokenizers, **batching, fixed_shapes=xla, shuffle=False)
@@ -297,7 +298,3 @@ def _show_warning(message: Any, *details: Any, **more: Any) -> None:
 
 def _say(text: str) -> None:
     print(f"keras-seq2seq: {text}", file=sys.stderr)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -188,7 +188,7 @@ def test_training_that_fails_leaves_the_earlier_model(trained, data, monkeypatch
 
 def test_as_a_command_of_its_own(trained):
     """Errors without a traceback, and a reader that has gone away."""
-    command = [sys.executable, "-m", "keras_seq2seq.cli", "translate"]
+    command = [sys.executable, "-m", "keras_seq2seq", "translate"]
     done = subprocess.run([*command, str(trained / "none")], input=b"", capture_output=True)
     assert done.returncode == 2
     assert b"Traceback" not in done.stderr
