@@ -217,6 +217,15 @@ class RelativeBias(Positions):
 
     def __init__(self, num_heads, num_buckets=32, max_distance=128, **kwargs):
         super().__init__(**kwargs)
+        if num_buckets < 4:
+            raise ValueError(
+                f"num_buckets must be at least 4, two for each direction, received {num_buckets}."
+            )
+        if max_distance <= num_buckets // 2:
+            raise ValueError(
+                "max_distance must be above half of num_buckets, the distances that have a bucket each, "
+                f"received max_distance={max_distance} and num_buckets={num_buckets}."
+            )
         self.num_heads = num_heads
         self.num_buckets = num_buckets
         self.max_distance = max_distance

@@ -22,6 +22,7 @@ from keras_seq2seq.layers import (
     RelativeBias,
     RotaryPositions,
 )
+from keras_seq2seq.search import Greedy, SearchResult, search
 
 B, W, T, V, D, H = 3, 4, 8, 17, 16, 4
 SOURCE = np.array([[5, 9, 4, 3, 0, 0, 0], [3, 0, 0, 0, 0, 0, 0], [7, 7, 8, 12, 6, 16, 3]], "int32")
@@ -221,3 +222,23 @@ def test_learned_positions_limit_is_refused_at_the_start() -> None:
     with pytest.raises(ValueError, match=r"30.*31"):
         make_seq2seq("learned")({"source": np.ones((1, 31), "int32"), "target": np.ones((1, 2), "int32")})
     make_seq2seq("sinusoidal").start({"source": SOURCE, "target": np.full((B, 1), 2, "int32")}, 500)
+
+
+def test_rows_that_are_done_stay_inside_learned_positions() -> None:
+    """Prompts of unequal length: each row may use all 30 positions, and waits for the others at the end."""
+    model = make_language_model("learned")
+    target = np.array([[2] + [5] * 24, [2] + [0] * 24], "int32")
+    row_limit = np.array([6, 30], "int32")
+
+    @tf.function(
+        input_signature=[tf.TensorSpec([None, None], tf.int32), tf.TensorSpec([None], tf.int32)],
+        autograph=False,
+    )
+    def run(target: tf.Tensor, row_limit: tf.Tensor) -> SearchResult:
+        options = {"max_length": 30, "min_length": 30, "row_limit": row_limit}
+        return search(model, {"target": target}, Greedy(), **options)
+
+    both = run(target, row_limit)
+    np.testing.assert_array_equal(both.lengths[:, 0], row_limit)
+    alone = run(target[1:, :1], row_limit[1:])  # the second row, whose prompt is BOS
+    np.testing.assert_array_equal(both.tokens[1], alone.tokens[0])
