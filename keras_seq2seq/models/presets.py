@@ -18,8 +18,9 @@ SIZES = {
     "small": (6, 256, 1024, 4),
     "base": (6, 512, 2048, 8),  # Vaswani et al. 2017
     "big": (6, 1024, 4096, 16),  # Vaswani et al. 2017
+    "gpt2": (12, 768, 3072, 12),  # Radford et al. 2019, the smallest
 }
-ABSOLUTE = ("sinusoidal", "learned", None)
+ABSOLUTE = ("sinusoidal", "learned", "none", None)
 
 
 def dimensions(size, **given):
@@ -78,7 +79,7 @@ def transformer_seq2seq(
         model_dim: D.
         feed_forward_dim: size inside the feed-forward sublayers.
         num_heads: H.
-        positions: "sinusoidal", "learned" (needs `max_length`), "rotary", "alibi", "relative" or None.
+        positions: "sinusoidal", "learned" (needs `max_length`), "rotary", "alibi", "relative" or "none".
         max_length: number of learned positions.
         dropout: rate on embeddings and on the output of every sublayer.
         share_embeddings: one matrix for source and target; default: when the vocabulary is one.
@@ -108,7 +109,7 @@ def transformer_seq2seq(
         feed_forward_dim=feed_forward_dim,
         num_heads=num_heads,
     )
-    absolute = positions if positions in ABSOLUTE else None
+    absolute = positions if positions in ("sinusoidal", "learned") else None
 
     def embedding(vocabulary_size, name):
         return PositionalEmbedding(vocabulary_size, model_dim, absolute, max_length, name=name)
@@ -152,7 +153,7 @@ def transformer_encoder(
         model_dim: D.
         feed_forward_dim: size inside the feed-forward sublayers.
         num_heads: H.
-        positions: "sinusoidal", "learned" (needs `max_length`), "rotary", "alibi", "relative" or None.
+        positions: "sinusoidal", "learned" (needs `max_length`), "rotary", "alibi", "relative" or "none".
         max_length: number of learned positions.
         dropout: rate on embeddings and on the output of every sublayer.
         name: of the model.
@@ -168,7 +169,7 @@ def transformer_encoder(
         feed_forward_dim=feed_forward_dim,
         num_heads=num_heads,
     )
-    absolute = positions if positions in ABSOLUTE else None
+    absolute = positions if positions in ("sinusoidal", "learned") else None
     encoder = TransformerEncoder(
         PositionalEmbedding(vocabulary_size, model_dim, absolute, max_length, name="embedding"),
         layers,
@@ -202,10 +203,11 @@ def transformer_lm(
     vocabulary_size,
     *,
     preset="gpt2",
-    num_layers=12,
-    model_dim=768,
+    size="gpt2",
+    num_layers=None,
+    model_dim=None,
     feed_forward_dim=None,
-    num_heads=12,
+    num_heads=None,
     positions=None,
     max_length=1024,
     dropout=0.1,
@@ -219,9 +221,11 @@ def transformer_lm(
         vocabulary_size: V.
         preset: "gpt2" (learned positions, GELU, layer norm, tied embeddings; Radford et al. 2019) or "llama"
             (rotary positions, SwiGLU, RMS norm, no biases; Touvron et al. 2023). Both are pre-norm.
+        size: "tiny", "small", "base", "big", or "gpt2", the smallest of that family (12 blocks, 768, 12 heads);
+            each of its dimensions can be replaced by the four arguments that follow.
         num_layers: how many blocks.
         model_dim: D.
-        feed_forward_dim: default 4 D, and 8/3 D for a gated activation.
+        feed_forward_dim: default, where `model_dim` is given: 4 D, and 8/3 D for a gated activation.
         num_heads: H.
         positions: replaces the preset's; see `transformer_seq2seq`.
         max_length: number of learned positions.
@@ -243,12 +247,19 @@ def transformer_lm(
     chosen = LANGUAGE_MODELS[preset]
     positions = positions or chosen["positions"]
     block = {**chosen["block"], **block}
-    if feed_forward_dim is None:
+    if feed_forward_dim is None and model_dim is not None:
         feed_forward_dim = 8 * model_dim // 3 if block["activation"] in GATES else 4 * model_dim
+    num_layers, model_dim, feed_forward_dim, num_heads = dimensions(
+        size,
+        num_layers=num_layers,
+        model_dim=model_dim,
+        feed_forward_dim=feed_forward_dim,
+        num_heads=num_heads,
+    )
     normal = keras.initializers.RandomNormal
     block.setdefault("kernel_initializer", normal(stddev=0.02))
     block.setdefault("output_initializer", normal(stddev=0.02 / (2 * num_layers) ** 0.5))
-    absolute = positions if positions in ABSOLUTE else None
+    absolute = positions if positions in ("sinusoidal", "learned") else None
     decoder = TransformerDecoder(
         PositionalEmbedding(
             vocabulary_size, model_dim, absolute, max_length, scale=chosen["scale"], name="embedding"
