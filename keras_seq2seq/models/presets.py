@@ -221,7 +221,7 @@ def transformer_lm(
         vocabulary_size: V.
         preset: "gpt2" (learned positions, GELU, layer norm, tied embeddings; Radford et al. 2019) or "llama"
             (rotary positions, SwiGLU, RMS norm, no biases; Touvron et al. 2023). Both are pre-norm.
-        size: "tiny", "small", "base", "big", or "gpt2", the smallest of that family (12 blocks, 768, 12 heads);
+        size: "tiny", "small", "base", "big", or "gpt2", the smallest of its family (12 blocks, 768);
             each of its dimensions can be replaced by the four arguments that follow.
         num_layers: how many blocks.
         model_dim: D.
