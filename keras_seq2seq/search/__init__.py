@@ -5,5 +5,15 @@ from keras_seq2seq.search.constraints import ForbiddenTokens, MinimumLength
 from keras_seq2seq.search.greedy import Greedy
 from keras_seq2seq.search.loop import search
 from keras_seq2seq.search.result import Limits, SearchResult
+from keras_seq2seq.search.sampling import Sampling
 
-__all__ = ["Beam", "ForbiddenTokens", "Greedy", "Limits", "MinimumLength", "SearchResult", "search"]
+__all__ = [
+    "Beam",
+    "ForbiddenTokens",
+    "Greedy",
+    "Limits",
+    "MinimumLength",
+    "Sampling",
+    "SearchResult",
+    "search",
+]

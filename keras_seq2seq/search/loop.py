@@ -17,6 +17,7 @@ def search(
     min_length=0,
     row_limit=None,
     constraints=(),
+    seeds=None,
     pad_id=0,
     bos_id=2,
     eos_id=3,
@@ -26,11 +27,13 @@ def search(
     Args:
         model: a `Decodable`.
         inputs: a dict of the model's inputs; without `target` every row starts from BOS.
-        strategy: `Greedy`, `Beam`, or any object with `width`, `begin`, `advance`, `done` and `result`.
+        strategy: `Greedy`, `Beam`, `Sampling`, or any object with their methods and `width`.
         max_length: L, the most tokens to generate, EOS included. Nothing is forced at the limit.
         min_length: the fewest tokens to generate, EOS included.
         row_limit: int32 `[B]`, the most tokens for each row, at most `max_length`; default `max_length`.
         constraints: callables from (logits `[B, W, V]`, index) to logits.
+        seeds: int32 `[B]`, for `Sampling`: a source's samples depend on its seed; default: on the strategy's
+            seed and on the row.
         pad_id: never generated.
         bos_id: never generated.
         eos_id: ends a hypothesis.
@@ -52,7 +55,7 @@ def search(
         inputs["target"] = ops.full((batch, 1), bos_id, dtype="int32")
     if row_limit is None:
         row_limit = ops.full((batch,), max_length, dtype="int32")
-    limits = Limits(max_length, row_limit, pad_id, eos_id)
+    limits = Limits(max_length, row_limit, pad_id, eos_id, seeds)
     rules = [ForbiddenTokens(tuple({pad_id, bos_id} - {eos_id})), *constraints]
     if min_length > 1:
         rules.append(MinimumLength(min_length, eos_id))

@@ -13,12 +13,14 @@ class Limits(NamedTuple):
         row_limit: int32 `[B]`, the same for each source, at most L.
         pad_id: fills what follows EOS.
         eos_id: ends a hypothesis.
+        seeds: int32 `[B]`, what the random numbers of each source depend on, or None.
     """
 
     max_length: int
     row_limit: Any
     pad_id: int
     eos_id: int
+    seeds: Any = None
 
 
 class SearchResult(NamedTuple):

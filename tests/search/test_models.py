@@ -13,7 +13,7 @@ from references import log_softmax, randomize
 from scripted import BOS, EOS, PAD, found
 
 from keras_seq2seq.models import Seq2Seq, transformer_lm, transformer_seq2seq
-from keras_seq2seq.search import Beam, Greedy, SearchResult, search
+from keras_seq2seq.search import Beam, Greedy, Sampling, SearchResult, search
 
 LIMIT, ROWS, VOCABULARY = 12, 64, 23
 STRATEGIES = {"greedy": Greedy(), "beam": Beam(5, n_best=5, length_penalty=0.6)}
@@ -164,7 +164,8 @@ assert "tensorflow" not in sys.modules
 path, sources = sys.argv[1], np.array(json.load(sys.stdin), "int32")
 model = keras.saving.load_model(path)
 out = []
-for strategy in (ks.search.Greedy(), ks.search.Beam(5, n_best=5, length_penalty=0.6)):
+beam, sampling = ks.search.Beam(5, n_best=5, length_penalty=0.6), ks.search.Sampling(2, top_p=0.9, seed=5)
+for strategy in (ks.search.Greedy(), beam, sampling):
     decode = jax.jit(lambda s: ks.search.search(model, {"source": s}, strategy, max_length=12))
     result = decode(sources)
     out.append([np.asarray(result.tokens).tolist(), np.asarray(result.scores).tolist()])
@@ -188,7 +189,9 @@ def test_jax_gives_the_same(model, sources, tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr[-3000:]
     for strategy, (tokens, scores) in zip(
-        STRATEGIES.values(), json.loads(done.stdout.splitlines()[-1]), strict=True
+        [*STRATEGIES.values(), Sampling(2, top_p=0.9, seed=5)],
+        json.loads(done.stdout.splitlines()[-1]),
+        strict=True,
     ):
         ours = search(model, {"source": tf.constant(sources)}, strategy, max_length=LIMIT)
         np.testing.assert_array_equal(ours.tokens, tokens)

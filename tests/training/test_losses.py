@@ -119,6 +119,7 @@ PEAK = """
 import sys
 import tensorflow as tf
 from keras_seq2seq.training import SmoothedCrossentropy
+tf.config.threading.set_inter_op_parallelism_threads(1)  # or the peak depends on what ran side by side
 smoothing, vocabulary = float(sys.argv[1]), 32768
 loss = SmoothedCrossentropy(smoothing)
 

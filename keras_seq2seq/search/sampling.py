@@ -1,0 +1,153 @@
+"""Sampling: draw the next token from the model's distribution.
+
+Legend: B sources, W samples of each, V vocabulary, L maximum length.
+"""
+
+import random
+from dataclasses import dataclass
+
+from keras import ops
+
+from keras_seq2seq.search.constraints import BANNED
+from keras_seq2seq.search.randomness import mix, uniforms
+from keras_seq2seq.search.result import SearchResult
+
+__all__ = ["Sampling"]
+
+_HALVINGS = 30  # of the interval that holds the threshold of top_p: exact to float32
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """Draw n hypotheses for each source, token by token.
+
+    A draw depends on the seed, on which text it is for, on the sample and on the step, and on nothing else:
+    neither on the batch nor on other users of random numbers. Equal texts get different samples.
+
+    The score is log P under the model, the sum over tokens, EOS in, before temperature and cuts.
+
+    Args:
+        n: samples for each source.
+        temperature: logits are divided by it; towards 0 the best token wins always.
+        top_k: draw among the k most probable tokens.
+        top_p: draw among the most probable tokens that together reach this probability, always at least one
+            (Holtzman et al. 2020); after `top_k`.
+        seed: None draws other samples every time.
+
+    Raises:
+        ValueError: an impossible value.
+    """
+
+    n: int = 1
+    temperature: float = 1.0
+    top_k: int | None = None
+    top_p: float | None = None
+    seed: int | None = None
+
+    def __post_init__(self):
+        if self.n < 1:
+            raise ValueError(f"n must be at least 1, received {self.n}.")
+        if not 0.0 < self.temperature < float("inf"):
+            raise ValueError(
+                f"temperature must be above 0, received {self.temperature}; Greedy takes the best token."
+            )
+        if self.top_k is not None and self.top_k < 1:
+            raise ValueError(f"top_k must be at least 1, received {self.top_k}.")
+        if self.top_p is not None and not 0.0 < self.top_p <= 1.0:
+            raise ValueError(f"top_p must be above 0 and at most 1, received {self.top_p}.")
+
+    @property
+    def width(self):
+        """Samples for each source."""
+        return self.n
+
+    def row_seeds(self, positions):
+        """Return a seed for each text, int32 `[B]`, from its place in the caller's list, int32 `[B]`."""
+        seed = random.getrandbits(31) if self.seed is None else self.seed
+        return mix(positions, seed)
+
+    def begin(self, batch, limits):
+        """Draw all random numbers, and return empty hypotheses."""
+        seeds = self.row_seeds(ops.arange(batch)) if limits.seeds is None else limits.seeds
+        shape = (batch, self.n)
+        return {
+            "uniforms": uniforms(seeds, self.n, limits.max_length),  # [B, W, L]
+            "tokens": ops.full((*shape, limits.max_length), limits.pad_id, dtype="int32"),
+            "lengths": ops.zeros(shape, "int32"),
+            "scores": ops.zeros(shape, "float32"),
+            "finished": ops.zeros(shape, "bool"),
+        }
+
+    def advance(self, logits, state, index, limits):
+        """Draw one token for every open hypothesis."""
+        uniform = ops.take(state["uniforms"], index, axis=2)  # [B, W]
+        drawn = self._draw(logits, ops.expand_dims(uniform, -1))
+        at_token = ops.squeeze(ops.take_along_axis(logits, ops.expand_dims(drawn, -1), axis=-1), -1)
+        log_probability = at_token - ops.logsumexp(logits, axis=-1)
+        open_ = ops.expand_dims(index < limits.row_limit, 1)
+        open_ = ops.logical_and(ops.logical_not(state["finished"]), open_)
+        token = ops.where(open_, drawn, limits.pad_id)
+        slot = ops.arange(ops.shape(state["tokens"])[2]) == index
+        new = {
+            "uniforms": state["uniforms"],
+            "tokens": ops.where(slot, ops.expand_dims(token, -1), state["tokens"]),
+            "lengths": state["lengths"] + ops.cast(open_, "int32"),
+            "scores": state["scores"] + ops.where(open_, log_probability, 0.0),
+            "finished": ops.logical_or(state["finished"], ops.logical_and(open_, drawn == limits.eos_id)),
+        }
+        return token, None, new
+
+    def _draw(self, logits, uniform):
+        """Draw from logits `[B, W, V]` by the inverse of the cumulative distribution at `[B, W, 1]`."""
+        logits = logits / self.temperature
+        if self.top_k is not None:
+            best = min(self.top_k, logits.shape[-1])
+            logits, tokens = ops.top_k(logits, best)
+            place = _inverse(self._cut(logits), uniform)
+            return ops.cast(ops.squeeze(ops.take_along_axis(tokens, place, axis=-1), -1), "int32")
+        return ops.squeeze(_inverse(self._cut(logits), uniform), -1)
+
+    def _cut(self, logits):
+        """Return the probabilities to draw from, unnormalised."""
+        top = ops.max(logits, axis=-1, keepdims=True)
+        # A token far below the best one is banned, or as good as that.
+        weights = ops.where(logits > BANNED / 2, ops.exp(logits - top), 0.0)
+        if self.top_p is None or self.top_p == 1.0:
+            return weights
+        # The largest threshold that keeps enough, found by halving: no sort over the vocabulary.
+        wanted = self.top_p * ops.sum(weights, axis=-1, keepdims=True)
+        low, high = ops.zeros_like(top), ops.ones_like(top)
+        for _ in range(_HALVINGS):
+            middle = 0.5 * (low + high)
+            enough = ops.sum(ops.where(weights >= middle, weights, 0.0), axis=-1, keepdims=True) >= wanted
+            low, high = ops.where(enough, middle, low), ops.where(enough, high, middle)
+        return ops.where(weights >= low, weights, 0.0)
+
+    def done(self, state, index, limits):
+        """Say whether every hypothesis has ended or reached its limit."""
+        over = ops.expand_dims(index >= limits.row_limit, 1)
+        return ops.all(ops.logical_or(state["finished"], over))
+
+    def result(self, state, limits):
+        """Return the samples of each source, finished ones first, the most probable first."""
+        _, place = ops.top_k(state["scores"], self.n)
+        ended = ops.take_along_axis(state["finished"], place, axis=1)
+        # Finished ones to the front; within both groups the order stays.
+        _, group = ops.top_k(ops.where(ended, self.n, 0) - ops.arange(self.n), self.n)
+        place = ops.take_along_axis(place, group, axis=1)
+        return SearchResult(
+            ops.take_along_axis(state["tokens"], ops.expand_dims(place, -1), axis=1),
+            ops.take_along_axis(state["lengths"], place, axis=1),
+            ops.take_along_axis(state["scores"], place, axis=1),
+            ops.take_along_axis(state["finished"], place, axis=1),
+        )
+
+
+def _inverse(weights, uniform):
+    """Return where the cumulative sum of `[B, W, V]` first exceeds `uniform` of the whole, `[B, W, 1]`."""
+    sums = ops.cumsum(weights, axis=-1)
+    passed = ops.sum(ops.cast(sums <= uniform * sums[..., -1:], "int32"), axis=-1, keepdims=True)
+    # Rounding must not lead past the last token that has any weight.
+    size = weights.shape[-1]
+    last = ops.max(ops.where(weights > 0, ops.arange(size, dtype="int32"), 0), axis=-1, keepdims=True)
+    return ops.minimum(passed, last)
