@@ -173,6 +173,34 @@ class RecurrentDecoder(layers.Layer):
         """Gather the rows of the states; see `models.protocol`."""
         return reorder_rows(carry, parent)
 
+    def align(self, target, memory, memory_mask=None, *, layer=-1):
+        """Return where each position looks in the source.
+
+        Args:
+            target: int32 `[B, T]`.
+            memory: what `RecurrentEncoder` returns.
+            memory_mask: bool `[B, S]` or None.
+            layer: 0 or -1, as there is one attention.
+
+        Returns:
+            Its weights, float32 `[B, 1, T, S]`.
+
+        Raises:
+            ValueError: the decoder has no attention, or no such layer.
+        """
+        if self.attention is None:
+            raise ValueError("a decoder with attention=None has no alignment.")
+        if layer not in (0, -1):
+            raise ValueError(f"layer must be 0 or -1, received {layer}.")
+        source, first = self._project_memory(memory, memory_mask), self._first(memory)
+        query = self._run(target, source, first, training=False)[0]
+        if self.early:  # the state before each step
+            start = ops.expand_dims(first["states"][-1][0], 1)
+            query = ops.concatenate([start, query[:, :-1]], axis=1)
+        parts = source["projected"], source["value"], source["mask"]
+        _, weights = self.attention.attend(query, *parts, training=False)
+        return ops.expand_dims(weights, 1)
+
     def _first(self, memory):
         """Return the carry before the first token, which is fed a zero vector where it is fed one."""
         states = self.bridge(memory["states"])
@@ -203,6 +231,12 @@ class RecurrentDecoder(layers.Layer):
 
     def _full_pass(self, target, source, carry, mask=None, training=None):
         """Read whole sequences `[B, T]`; return features `[B*T, F]` and the carry at each row's end."""
+        top, x, fed, carry = self._run(target, source, carry, mask, training)
+        top, x, fed = (None if y is None else ops.reshape(y, (-1, y.shape[-1])) for y in (top, x, fed))
+        return self._features(top, x, fed, source, training), carry
+
+    def _run(self, target, source, carry, mask=None, training=None):
+        """Return top states, embeddings and what was fed (or None), all `[B, T, ...]`, and the carry."""
         x = self._drop(self.embedding(target), training)
         states, fed = carry["states"], carry.get("fed")
         keeps = [
@@ -214,11 +248,9 @@ class RecurrentDecoder(layers.Layer):
             for i, cell in enumerate(self.cells):
                 top = self._drop(top, training) if i else top
                 states[i], top = run_cell(cell, top, states[i], mask, keep=keeps[i])
-            carry = _carry(states, None)
-        else:
-            top, fed, carry = self._scan(x, source, states, fed, mask, keeps, training)
-        top, x, fed = (None if y is None else ops.reshape(y, (-1, y.shape[-1])) for y in (top, x, fed))
-        return self._features(top, x, fed, source, training), carry
+            return top, x, None, _carry(states, None)
+        top, fed, carry = self._scan(x, source, states, fed, mask, keeps, training)
+        return top, x, fed, carry
 
     def _scan(self, x, source, states, fed, mask, keeps, training):
         """Take all steps one by one, where each needs what the one before attended to.

@@ -48,6 +48,20 @@ class Seq2Seq(TokenTraining):
         """Continue the hypotheses that `parent` names; see `models.protocol.Decodable`."""
         return self.decoder.reorder(carry, parent)
 
+    def align(self, inputs, **options):
+        """Return where each target position looks in the source.
+
+        Args:
+            inputs: `source` int32 `[B, S]` and `target` int32 `[B, T]`, as in training.
+            options: of the decoder's `align`, such as `layer`.
+
+        Returns:
+            Attention weights, float32 `[B, H, T, S]`: row t belongs to the token that position t predicts.
+        """
+        source = inputs["source"]
+        memory = self.encoder(source, training=False)
+        return self.decoder.align(inputs["target"], memory, padding_mask(source), **options)
+
     def get_config(self):
         """Return the two parts; a shared embedding is written once, with the encoder."""
         serialize = keras.saving.serialize_keras_object

@@ -74,7 +74,7 @@ class _Stack(layers.Layer):
         x = ops.reshape(x, (-1, self.embedding.model_dim))
         return self.dropout_layer(x, training=training) if self.dropout else x
 
-    def _full_pass(self, ids, mask, causal, memory=None, training=None):
+    def _full_pass(self, ids, mask, causal, memory=None, training=None, weights=None):
         """Run all blocks over whole sequences.
 
         Args:
@@ -82,6 +82,7 @@ class _Stack(layers.Layer):
             mask: bool `[B or 1, T or 1, T]` or None.
             causal: whether later positions are hidden.
             memory: one cross-attention `Segment` per block, or None.
+            weights: a list that receives each block's cross-attention weights, or None.
 
         Returns:
             `[B*T, D]`, and each block's keys and values `[B, G, T, K]`.
@@ -101,7 +102,7 @@ class _Stack(layers.Layer):
         x, kept = self._embed(ids, at, training), []
         for i, block in enumerate(self.blocks):
             cross = None if memory is None else memory[i]
-            x, pair = block.run(x, length, rotate, own, cross, training)
+            x, pair = block.run(x, length, rotate, own, cross, training, weights)
             kept.append(pair)
         return self._finish(x), kept
 
@@ -286,6 +287,27 @@ class TransformerDecoder(_Stack):
     def reorder(self, carry, parent):
         """Move hypotheses by their table of ancestors; the caches stay where they are."""
         return {**carry, "ancestors": cache.reorder_ancestors(carry["ancestors"], parent)}
+
+    def align(self, target, memory, memory_mask=None, *, layer=-1):
+        """Return where each position looks in the source.
+
+        Args:
+            target: int32 `[B, T]`.
+            memory: `[B, S, Dm]`.
+            memory_mask: bool `[B, S]` or None.
+            layer: which block, counted from 0, or from the end if negative.
+
+        Returns:
+            The cross-attention weights of its heads, float32 `[B, H, T, S]`.
+
+        Raises:
+            ValueError: there is no such block.
+        """
+        if not -self.num_layers <= layer < self.num_layers:
+            raise ValueError(f"layer must name one of {self.num_layers} blocks, received {layer}.")
+        cross, weights = self._project_memory(memory, memory_mask), []
+        self._full_pass(target, None, causal=True, memory=cross, training=False, weights=weights)
+        return weights[layer]
 
     def _prompt_segments(self, prompt, at):
         """Return a function from a block's number to the segments of the prompt's keys and values."""

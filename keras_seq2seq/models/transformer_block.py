@@ -104,7 +104,7 @@ class TransformerBlock(layers.Layer):
         self.feed_forward.build(flat)
         self.feed_add_norm.build(flat)
 
-    def run(self, x, length, positions, own, cross=None, training=None):
+    def run(self, x, length, positions, own, cross=None, training=None, weights=None):
         """Run the block on `[B*T, D]`.
 
         Args:
@@ -114,6 +114,7 @@ class TransformerBlock(layers.Layer):
             own: a function from this block's new keys and values to (segments, what to keep of them).
             cross: the memory's `Segment`, or None.
             training: whether dropout is active.
+            weights: a list that receives the cross-attention weights `[B, H, T, S]`, or None.
 
         Returns:
             `[B*T, D]`, and what `own` keeps.
@@ -124,7 +125,9 @@ class TransformerBlock(layers.Layer):
         x = self.self_add_norm.after(x, mixed, training)
         if cross is not None:
             query = self.cross_attention.project_query(self.cross_add_norm.before(x), length)
-            mixed, _ = self.cross_attention.mix(query, [cross], training)
+            mixed, seen = self.cross_attention.mix(query, [cross], training, weights is not None)
+            if weights is not None:
+                weights.append(seen)
             x = self.cross_add_norm.after(x, mixed, training)
         fed = self.feed_forward(self.feed_add_norm.before(x), training=training)
         return self.feed_add_norm.after(x, fed, training), kept
