@@ -1,13 +1,14 @@
 """Rows of ids to padded batches: sorted by length, few shapes where every shape is compiled anew."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import tensorflow as tf
 
 from keras_seq2seq.text import PAD_ID
 
-__all__ = ["batches_by_length", "pad_rows", "round_up"]
+__all__ = ["batches_by_length", "in_batches", "pad_for", "pad_rows", "round_up"]
 
 Rows = Sequence[Any]  # of int32 [length]
 
@@ -34,6 +35,23 @@ def batches_by_length(lengths: Sequence[int], batch_size: int, tokens_per_batch:
         yield batch
 
 
+def in_batches(
+    lengths: Sequence[int],
+    batch_size: int,
+    tokens_per_batch: int,
+    run: Callable[[list[int]], Sequence[Any]],
+) -> list[Any]:
+    """Return what `run` gives for each row, in order; it is called with the row numbers of a batch.
+
+    The other arguments are those of `batches_by_length`.
+    """
+    results: list[Any] = [None] * len(lengths)
+    for batch in batches_by_length(lengths, batch_size, tokens_per_batch):
+        for row, result in zip(batch, run(batch), strict=True):
+            results[row] = result
+    return results
+
+
 def pad_rows(rows: Rows, count: int | None = None, width: int | None = None) -> np.ndarray:
     """Return int32 `[count, width]`: the rows, pads behind them, rows of pads below; default just enough."""
     width = max((len(row) for row in rows), default=0) if width is None else width
@@ -41,6 +59,18 @@ def pad_rows(rows: Rows, count: int | None = None, width: int | None = None) -> 
     for i, row in enumerate(rows):
         padded[i, : len(row)] = row
     return padded
+
+
+def pad_for(settings: Any, rows: Rows, longest: int | None = None) -> Any:
+    """Return the rows as int32 tensor `[B, length]`.
+
+    For XLA both sizes are rounded up to few, `batch_size` and `longest` at most; fillers are rows of pads.
+    """
+    if not settings.jit_compile:
+        return tf.constant(pad_rows(rows))
+    width = round_up(max(map(len, rows)))
+    width = width if longest is None else min(width, longest)
+    return tf.constant(pad_rows(rows, min(round_up(len(rows)), settings.batch_size), width))
 
 
 def round_up(size: int, step: int = 8) -> int:

@@ -1,4 +1,4 @@
-"""A translator on disk.
+"""A translator or a generator on disk.
 
 ```
 DIRECTORY/
@@ -9,10 +9,12 @@ DIRECTORY/
     target_tokenizer/      unless it is the same
 ```
 
-A save writes everything aside, moves the content in under a new name and replaces `translator.json` last: at
-every moment the directory holds the old translator or the new one. Other files in it are left alone.
+Of a generator it is `generator.json` and `tokenizer/`. A save writes everything aside, moves the content in
+under a new name and replaces the card last: at every moment the directory holds what was there before, or
+the new one. Other files in it are left alone.
 """
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -26,84 +28,84 @@ import keras
 from keras_seq2seq import text
 from keras_seq2seq.serving.files import aside, explained, sync
 from keras_seq2seq.serving.metadata import fingerprint, strategy_config, strategy_from_config, versions
+from keras_seq2seq.serving.served import Served, tokenizers
 
-__all__ = ["CARD", "load", "save"]
+__all__ = ["load", "save"]
 
-CARD = "translator.json"
 _FORMAT = 1
-_SIDES = ("source_tokenizer", "target_tokenizer")
+_CARDS = {"Translator": "translator.json", "Generator": "generator.json"}
 
 
-def save(translator: Any, directory: str | os.PathLike[str]) -> None:
-    """Write a translator into `directory`, which is made if need be.
+def save(served: Served, directory: str | os.PathLike[str]) -> None:
+    """Write a translator or a generator into `directory`, which is made if need be.
 
     Raises:
         ValueError: a strategy that is not of `keras_seq2seq.search`.
         OSError: a directory that cannot be written.
     """
-    directory = os.fspath(directory)
-    sides = {side: getattr(translator, side) for side in _SIDES}
-    if translator.target_tokenizer is translator.source_tokenizer:
-        del sides["target_tokenizer"]
-    content = f"content-{secrets.token_hex(4)}"
+    directory, name = os.fspath(directory), _CARDS[served.KIND]
+    sides, content = tokenizers(served), f"content-{secrets.token_hex(4)}"
     card = {
-        "kind": type(translator).__name__,
+        "kind": served.KIND,
         "format": _FORMAT,
         "content": content,
-        "strategy": strategy_config(translator.strategy),
-        "settings": dataclasses.asdict(translator.settings),
+        "strategy": strategy_config(served.strategy),
+        "settings": dataclasses.asdict(served.settings),
         "versions": versions(),
-        "fingerprint": fingerprint(translator.model, list(sides.values())),
+        "fingerprint": fingerprint(served.model, list(sides.values())),
     }
     with explained(directory), aside(directory) as work:
         os.mkdir(os.path.join(work, content))
-        _bare(translator.model).save(os.path.join(work, content, "model.keras"))
+        _bare(served.model).save(os.path.join(work, content, "model.keras"))
         for side, tokenizer in sides.items():
             tokenizer.save(os.path.join(work, content, side))
-        with open(os.path.join(work, CARD), "w", encoding="utf-8") as file:
+        with open(os.path.join(work, name), "w", encoding="utf-8") as file:
             file.write(json.dumps(card, indent=2) + "\n")
         sync(work)
         os.replace(os.path.join(work, content), os.path.join(directory, content))
-        os.replace(os.path.join(work, CARD), os.path.join(directory, CARD))
-        _remove_others(directory, content)
+        os.replace(os.path.join(work, name), os.path.join(directory, name))
+        _remove_others(directory, name, content)
 
 
-def load(directory: str | os.PathLike[str]) -> dict[str, Any]:
-    """Read what `save` wrote, as arguments for `Translator`.
+def load(cls: type[Served], directory: str | os.PathLike[str]) -> dict[str, Any]:
+    """Read what `save` wrote, as arguments for `cls`, a `Translator` or a `Generator`.
 
     Raises:
-        FileNotFoundError: a directory that holds no translator.
-        ValueError: a translator that is damaged, or that this version cannot read.
+        FileNotFoundError: a directory that holds no such thing.
+        ValueError: one that is damaged, or that this version cannot read.
     """
     directory = os.fspath(directory)
-    card = _read_card(directory)
+    card = _read_card(directory, cls.KIND)
     content = os.path.join(directory, card["content"])
     model = _read_model(os.path.join(content, "model.keras"))
     sides = {
         side: text.load(os.path.join(content, side))
-        for side in _SIDES
+        for side in cls.SIDES.values()
         if os.path.isdir(os.path.join(content, side))
     }
     if fingerprint(model, list(sides.values())) != card["fingerprint"]:
-        raise ValueError(f"{directory!r} is damaged: its files do not have the fingerprint in {CARD}.")
+        raise ValueError(
+            f"{directory!r} is damaged: its files do not have the fingerprint in {_CARDS[cls.KIND]}."
+        )
     strategy = strategy_from_config(card["strategy"])
     return {"model": model, **sides, "strategy": strategy, **card["settings"]}
 
 
-def _read_card(directory: str) -> dict[str, Any]:
-    path = os.path.join(directory, CARD)
+def _read_card(directory: str, kind: str) -> dict[str, Any]:
+    name = _CARDS[kind]
+    path = os.path.join(directory, name)
     if not os.path.isfile(path):
-        missing = f"{CARD} is missing" if os.path.isdir(directory) else "there is no such directory"
-        raise FileNotFoundError(f"{directory!r} holds no translator: {missing}.")
+        missing = f"{name} is missing" if os.path.isdir(directory) else "there is no such directory"
+        raise FileNotFoundError(f"{directory!r} holds no {kind.lower()}: {missing}.")
     try:
         with open(path, encoding="utf-8") as file:
             card = json.load(file)
-        number, kind = card["format"], card["kind"]
+        number, found = card["format"], card["kind"]
         complete = {"content", "strategy", "settings", "fingerprint"} <= set(card)
     except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"{path!r} does not describe a translator.") from error
-    if kind != "Translator" or not complete:
-        raise ValueError(f"{path!r} does not describe a translator.")
+        raise ValueError(f"{path!r} does not describe a {kind.lower()}.") from error
+    if found != kind or not complete:
+        raise ValueError(f"{path!r} does not describe a {kind.lower()}.")
     if number != _FORMAT:
         raise ValueError(f"{path!r} has format {number}, this version of keras_seq2seq reads {_FORMAT}.")
     return card
@@ -128,7 +130,11 @@ def _bare(model: Any) -> Any:
     return copy
 
 
-def _remove_others(directory: str, content: str) -> None:
+def _remove_others(directory: str, card: str, content: str) -> None:
+    """Remove what was in the directory before: the card of the other kind first, then the content."""
+    for other in set(_CARDS.values()) - {card}:
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(os.path.join(directory, other))
     for entry in list(os.scandir(directory)):
         if re.fullmatch("content-[0-9a-f]{8}", entry.name) and entry.name != content:
             shutil.rmtree(entry.path, ignore_errors=True)

@@ -9,7 +9,8 @@ from typing import Any
 import tensorflow as tf
 
 from keras_seq2seq.models import decodable
-from keras_seq2seq.search import ForbiddenTokens, SearchResult, search
+from keras_seq2seq.search import SearchResult, search
+from keras_seq2seq.serving.compiled import Compiled, log_probability, row_lengths
 from keras_seq2seq.serving.settings import Settings, position_limit
 from keras_seq2seq.text import BOS_ID, EOS_ID, PAD_ID
 
@@ -33,26 +34,15 @@ class Decoding:
         self.strategy = replace(strategy, n_best=strategy.width) if hasattr(strategy, "n_best") else strategy
         self.settings = settings
         self.position_limit = position_limit(getattr(model, "decoder", None))
-        self._functions: dict[Any, Any] = {}
+        self._compiled = Compiled()
 
     def search(self, *ids: Any) -> SearchResult:
         """Run the compiled `decode(source)` or `decode(source, prefix)`."""
-        return self._compiled(self.decode, ids, self.settings.jit_compile)(*ids)
+        return self._compiled(self.decode, ids, self.settings.jit_compile)
 
     def score(self, *ids: Any) -> tuple[Any, Any]:
         """Run the compiled `log_probability(source, target)`."""
-        return self._compiled(self.log_probability, ids, False)(*ids)
-
-    def _compiled(self, body: Any, ids: tuple[Any, ...], xla: bool) -> Any:
-        """Return the function for these arguments: one for all shapes, or with XLA one for each."""
-        shapes = tuple(tuple(each.shape) if xla else (None, None) for each in ids)
-        key = body.__name__, shapes
-        if key not in self._functions:
-            signature = [tf.TensorSpec(shape, tf.int32) for shape in shapes]
-            function = tf.function(body, signature, autograph=False, jit_compile=xla or None)
-            # A concrete function: TensorFlow would count the tracings of all decodings together and warn.
-            self._functions[key] = function.get_concrete_function()
-        return self._functions[key]
+        return self._compiled(self.log_probability, ids)
 
     def row_limits(self, source: Any, prefix: Any = None) -> Any:
         """Return how many tokens may be generated for each row, EOS included: int32 `[B]`.
@@ -62,11 +52,11 @@ class Decoding:
         tokens.
         """
         settings = self.settings
-        length = _lengths(source)
+        length = row_lengths(source)
         scaled = tf.cast(tf.cast(length, tf.float32) * settings.length_factor, tf.int32)
         limit = tf.minimum(scaled + settings.length_offset, settings.max_length)
         if prefix is not None:
-            given = tf.maximum(_lengths(prefix) - 1, 0)  # BOS is not part of the translation
+            given = tf.maximum(row_lengths(prefix) - 1, 0)  # BOS is not part of the translation
             limit = tf.where(limit > given, limit - given, settings.length_offset)
             if self.position_limit is not None:
                 limit = tf.minimum(limit, tf.maximum(self.position_limit - given, 0))
@@ -115,14 +105,4 @@ class Decoding:
             The sum over tokens, EOS in, float32 `[B]`, and the number of tokens, EOS counted, int32 `[B]`.
         """
         logits = self.model({"source": source, "target": target[:, :-1]}, training=False)
-        logits = ForbiddenTokens((PAD_ID, BOS_ID))(tf.cast(logits, tf.float32), 0)
-        labels = target[:, 1:]
-        real = labels != PAD_ID
-        loss = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)  # [B, T-1]
-        return -tf.reduce_sum(tf.where(real, loss, 0.0), axis=1), tf.reduce_sum(
-            tf.cast(real, tf.int32), axis=1
-        )
-
-
-def _lengths(ids: Any) -> Any:
-    return tf.reduce_sum(tf.cast(ids != PAD_ID, tf.int32), axis=1)
+        return log_probability(logits, target[:, 1:])

@@ -8,7 +8,7 @@ import numpy as np
 
 from keras_seq2seq.text import EOS_ID, UNK_ID, Tokenizer
 
-__all__ = ["cut_rows", "ended_rows", "is_blank", "strings"]
+__all__ = ["cut_rows", "ended_rows", "is_blank", "last_rows", "scored_rows", "strings"]
 
 
 def strings(name: str, texts: str | Iterable[str]) -> list[str]:
@@ -64,10 +64,29 @@ def ended_rows(name: str, values: Sequence[Any], tokenizer: Tokenizer, max_lengt
     return [np.append(row[: max_length - 1], np.int32(EOS_ID)) for row in rows]
 
 
-def _warn_of_cuts(rows: list[np.ndarray], most: int, what: str) -> None:
+def last_rows(name: str, values: Sequence[Any], tokenizer: Tokenizer, most: int) -> list[np.ndarray]:
+    """Return the last `most` ids of each value; see `_id_rows`."""
+    rows = _id_rows(name, values, tokenizer)
+    _warn_of_cuts(rows, most, f"{name} had more than {most} tokens", "keep only the last of them")
+    return [row[max(len(row) - most, 0) :] for row in rows]
+
+
+def scored_rows(
+    name: str, values: Sequence[Any], tokenizer: Tokenizer, most: int, eos: bool
+) -> list[np.ndarray]:
+    """Return the first `most` ids of each value: ids as they are, text with EOS behind it if `eos`."""
+    rows = _id_rows(name, values, tokenizer)
+    for i, value in enumerate(values):
+        if eos if isinstance(value, str) else len(value) and value[-1] == EOS_ID:
+            rows[i] = np.append(rows[i], np.int32(EOS_ID))
+    _warn_of_cuts(rows, most, f"{name} had more than {most} tokens")
+    return [row[:most] for row in rows]
+
+
+def _warn_of_cuts(rows: list[np.ndarray], most: int, what: str, then: str = "were cut there") -> None:
     cut = sum(len(row) > most for row in rows)
     if cut:
-        warnings.warn(f"{cut} of {len(rows)} {what} and were cut there.", stacklevel=4)
+        warnings.warn(f"{cut} of {len(rows)} {what} and {then}.", stacklevel=4)
 
 
 def _checked(name: str, row: Any, vocabulary_size: int) -> np.ndarray:

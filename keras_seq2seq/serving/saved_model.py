@@ -1,4 +1,4 @@
-"""Export: a translator as one SavedModel, text to text, under the next version number.
+"""Export: a translator or a generator as one SavedModel, text to text, under the next version number.
 
 ```
 BASE/<version>/
@@ -6,7 +6,7 @@ BASE/<version>/
   assets.extra/model.json          versions, signatures, settings, vocabulary sizes, fingerprint
 ```
 
-A version is written aside, loaded, compared with the translator in memory, and only then renamed into place.
+A version is written aside, loaded, compared with what is in memory, and only then renamed into place.
 """
 
 import dataclasses
@@ -21,90 +21,88 @@ from typing import Any
 import tensorflow as tf
 
 from keras_seq2seq.serving.files import aside, explained, sync, sync_entry
+from keras_seq2seq.serving.graph import module_of
 from keras_seq2seq.serving.graph_ops import custom_ops
 from keras_seq2seq.serving.metadata import fingerprint, strategy_config, versions
-from keras_seq2seq.serving.signatures import TextFunctions
+from keras_seq2seq.serving.served import Functions, Served, check_n_best, tokenizers
 from keras_seq2seq.serving.verification import SAMPLES, verify
 
 __all__ = ["export"]
 
 
 def export(
-    translator: Any,
+    served: Served,
     base_dir: str | os.PathLike[str],
     *,
     version: int | None = None,
     n_best: int | None = None,
     samples: Sequence[str] = SAMPLES,
 ) -> str:
-    """Write a translator as a SavedModel to `base_dir/<version>`.
+    """Write a translator or a generator as a SavedModel to `base_dir/<version>`.
 
-    Signatures (strings, float32 and int32; every input is a vector `[None]`, and B may be 0):
+    Signatures of a translator (strings, float32 and int32; every input is a vector `[None]`, and B may be 0):
 
     - `serving_default`, `translate`: `text` -> `translation` `[B]`, `score` `[B]`
     - `translate_n_best`: `text` -> `translations` `[B, N]`, `scores` `[B, N]`, best first
     - `translate_with_prefix`: `text`, `prefix` -> `translation`, which begins with `prefix`, `score`
     - `score`: `source`, `target` -> `score`, log P(target | source), and `token_count`, EOS counted
 
+    Signatures of a generator:
+
+    - `serving_default`, `generate`: `text` -> `completion` `[B]`, without the text, `score` `[B]`
+    - `generate_n_best`: `text` -> `completions` `[B, N]`, `scores` `[B, N]`, best first
+    - `score`: `text` -> `score`, log P(text), and `token_count`; see `Generator.score`
+
     Args:
-        translator: a `Translator`; its strategy and limits become part of the graph.
+        served: a `Translator` or a `Generator`; its strategy and limits become part of the graph.
         base_dir: the directory of all versions, which is made if need be. No version in it is ever changed.
         version: a number of 1 or more that is not taken; default: one more than the highest there is.
         n_best: N; default: the strategy's width.
-        samples: texts that the export must translate as the translator does.
+        samples: texts that the export must answer as `served` does.
 
     Returns:
         The path of the new version.
 
     Raises:
         ValueError: `version` or `n_best` out of range, or a version that exists.
-        RuntimeError: an export that does not do what the translator does; nothing is left of it.
+        RuntimeError: an export that does not do what `served` does; nothing is left of it.
         OSError: a directory that cannot be written.
     """
-    base, width = os.fspath(base_dir), translator.strategy.width
-    n_best = width if n_best is None else n_best
-    if not 1 <= n_best <= width:
-        raise ValueError(
-            f"n_best must be between 1 and the {width} hypotheses of {translator.strategy}, "
-            f"received {n_best}."
-        )
+    base = os.fspath(base_dir)
+    n_best = served.strategy.width if n_best is None else n_best
+    check_n_best(n_best, served.strategy)
     if version is not None and (isinstance(version, bool) or not isinstance(version, int) or version < 1):
         raise ValueError(f"version must be an integer of at least 1, received {version!r}.")
-    if translator.settings.jit_compile:  # which stock TF Serving has switched off
-        settings = dataclasses.replace(translator.settings, jit_compile=False)
-        translator = translator.with_settings(settings)
+    if served.settings.jit_compile:  # which stock TF Serving has switched off
+        served = served.with_settings(dataclasses.replace(served.settings, jit_compile=False))
+    functions = served.functions(n_best)
     with explained(base), aside(base) as work:
         _refuse_taken(base, version)
         path = os.path.join(work, "model")
-        _write(translator, path, n_best)
+        _write(served, functions, path)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # samples may be cut as any text may
-            verify(path, translator, n_best, samples)
+            verify(path, served, functions, samples)
         sync(path)
         return _publish(path, base, version)
 
 
-def _write(translator: Any, path: str, n_best: int) -> None:
-    functions = TextFunctions(translator, n_best)
-    signatures, module = functions.signatures(), functions.module()
+def _write(served: Served, functions: Functions, path: str) -> None:
+    signatures, module = functions.signatures(), module_of(served)
     _check_variables(signatures, module)
     tf.saved_model.save(module, path, signatures)
-    tokenizers = [translator.source_tokenizer]
-    if translator.target_tokenizer is not translator.source_tokenizer:
-        tokenizers.append(translator.target_tokenizer)
     card = {
-        "kind": type(translator).__name__,
+        "kind": served.KIND,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "versions": versions(),
         "signatures": {name: _described(function) for name, function in signatures.items()},
-        "strategy": strategy_config(translator.strategy),
-        "settings": dataclasses.asdict(translator.settings),
+        "strategy": strategy_config(served.strategy),
+        "settings": dataclasses.asdict(served.settings),
         "vocabulary_sizes": {
-            "source": translator.source_tokenizer.vocabulary_size,
-            "target": translator.target_tokenizer.vocabulary_size,
+            side: getattr(served, name).vocabulary_size for side, name in served.SIDES.items()
         },
         "custom_ops": custom_ops(path),
-        "fingerprint": fingerprint(translator.model, tokenizers),
+        "fingerprint": fingerprint(served.model, list(tokenizers(served).values())),
     }
     os.mkdir(os.path.join(path, "assets.extra"))
     with open(os.path.join(path, "assets.extra", "model.json"), "w", encoding="utf-8") as file:
@@ -112,7 +110,7 @@ def _write(translator: Any, path: str, n_best: int) -> None:
 
 
 def _check_variables(signatures: dict[str, Any], module: Any) -> None:
-    """Make sure that the module holds every variable that a function uses; see `TextFunctions.module`."""
+    """Make sure that the module holds every variable that a function uses; see `module_of`."""
     # A variable of tf.distribute holds one for each replica.
     replicas = [part for variable in module.variables_ for part in getattr(variable, "values", ())]
     held = {id(variable) for variable in [*module.variables_, *replicas]}

@@ -1,11 +1,12 @@
-"""How a translator cuts, batches and compiles: plain values, checked once."""
+"""How a translator or a generator cuts, batches and compiles: plain values, checked once."""
 
 from dataclasses import dataclass
 from typing import Any, Self
 
-__all__ = ["Settings"]
+__all__ = ["GeneratorSettings", "Settings", "position_limit"]
 
-_LONGEST = 1024  # ids of a source or a translation, unless the model or the user says otherwise
+_LONGEST = 1024  # ids of a source, a translation or a prompt, unless the model or the user says otherwise
+_NEW = 256  # ids of a completion, likewise
 
 
 @dataclass(frozen=True)
@@ -22,13 +23,10 @@ class Settings:
 
     def __post_init__(self) -> None:
         for name in ("max_length", "max_source_length", "length_offset", "batch_size", "tokens_per_batch"):
-            value = getattr(self, name)
-            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-                raise ValueError(f"{name} must be an integer of at least 1, received {value!r}.")
+            _check_count(name, getattr(self, name))
         if not self.length_factor >= 0:
             raise ValueError(f"length_factor must be at least 0, received {self.length_factor!r}.")
-        if not isinstance(self.jit_compile, bool):
-            raise ValueError(f"jit_compile must be True or False, received {self.jit_compile!r}.")
+        _check_flag("jit_compile", self.jit_compile)
 
     @classmethod
     def for_model(
@@ -48,6 +46,54 @@ class Settings:
         )
 
 
+@dataclass(frozen=True)
+class GeneratorSettings:
+    """The settings of a generator; `Generator` says what each of them means."""
+
+    max_new_tokens: int
+    max_prompt_length: int
+    score_eos: bool
+    batch_size: int
+    tokens_per_batch: int
+    jit_compile: bool
+
+    def __post_init__(self) -> None:
+        for name in ("max_new_tokens", "batch_size", "tokens_per_batch"):
+            _check_count(name, getattr(self, name))
+        _check_count("max_prompt_length", self.max_prompt_length, 0)
+        _check_flag("score_eos", self.score_eos)
+        _check_flag("jit_compile", self.jit_compile)
+
+    @property
+    def window(self) -> int:
+        """The most tokens of a prompt with its completion, and of a text that is scored."""
+        return self.max_prompt_length + self.max_new_tokens
+
+    @classmethod
+    def for_model(
+        cls, model: Any, *, max_new_tokens: int | None, max_prompt_length: int | None, **others: Any
+    ) -> Self:
+        """Fill in the two lengths, whose sum learned positions limit: half of them are for the prompt.
+
+        Raises:
+            ValueError: lengths whose sum is larger than the number of the model's learned positions.
+        """
+        limit = position_limit(getattr(model, "decoder", None))
+        new, prompt = max_new_tokens, max_prompt_length
+        if new is None:
+            room = _NEW if limit is None else limit // 2 if prompt is None else limit - prompt
+            new = max(min(_NEW, room), 1)
+        if prompt is None:
+            prompt = _LONGEST if limit is None else max(min(_LONGEST, limit - new), 0)
+        settings = cls(max_new_tokens=new, max_prompt_length=prompt, **others)
+        if limit is not None and settings.window > limit:
+            raise ValueError(
+                f"max_prompt_length + max_new_tokens must be at most {limit}, the model's learned positions, "
+                f"received {prompt} + {new}."
+            )
+        return settings
+
+
 def position_limit(part: Any) -> int | None:
     """Return for how many positions an encoder or decoder has learned encodings, or None for no limit."""
     embedding = getattr(part, "embedding", None)
@@ -60,3 +106,13 @@ def _within(name: str, value: int | None, limit: int | None) -> int:
     if limit is not None and isinstance(value, int) and value > limit:
         raise ValueError(f"{name} must be at most {limit}, the model's learned positions, received {value}.")
     return value
+
+
+def _check_count(name: str, value: Any, least: int = 1) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise ValueError(f"{name} must be an integer of at least {least}, received {value!r}.")
+
+
+def _check_flag(name: str, value: Any) -> None:
+    if not isinstance(value, bool):
+        raise ValueError(f"{name} must be True or False, received {value!r}.")

@@ -3,11 +3,14 @@
 Legend: B texts, N hypotheses, S source length, P prefix length, L maximum length.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import tensorflow as tf
 
 from keras_seq2seq.data.encoding import encode_prefixes, encode_sources
+from keras_seq2seq.serving.graph import filled, text_function
+from keras_seq2seq.serving.served import Expected
 from keras_seq2seq.text import BOS_ID, PAD_ID
 
 __all__ = ["BLANK", "TextFunctions"]
@@ -25,32 +28,38 @@ class TextFunctions:
     """
 
     def __init__(self, translator: Any, n_best: int):
-        self._model = translator.model
+        self._translator = translator
         self._source_tokenizer = translator.source_tokenizer
         self._target_tokenizer = translator.target_tokenizer
         self._n_best = n_best
         self._decoding = translator.decoding
         self._settings = translator.settings
-        self._encode = _function(self._encode_texts, "text")
+        self._encode = text_function(self._encode_texts, "text")
 
     def signatures(self) -> dict[str, Any]:
         """Return the concrete function of each signature, by name."""
         functions = {
-            "translate": _function(self.translate, "text"),
-            "translate_n_best": _function(self.translate_n_best, "text"),
-            "translate_with_prefix": _function(self.translate_with_prefix, "text", "prefix"),
-            "score": _function(self.score, "source", "target"),
+            "translate": text_function(self.translate, "text"),
+            "translate_n_best": text_function(self.translate_n_best, "text"),
+            "translate_with_prefix": text_function(self.translate_with_prefix, "text", "prefix"),
+            "score": text_function(self.score, "source", "target"),
         }
         made = {name: function.get_concrete_function() for name, function in functions.items()}
         return {"serving_default": made["translate"], **made}
 
-    def module(self) -> tf.Module:
-        """Return the object that holds what the functions use."""
-        module = tf.Module(name="translator")
-        # TensorFlow's C++ loader finds only those variables that the saved object itself holds.
-        module.variables_ = [variable.value for variable in self._model.variables]
-        module.resources_ = [*self._source_tokenizer.trackables, *self._target_tokenizer.trackables]
-        return module
+    def expected(self, text: str) -> Iterator[Expected]:
+        """Yield what the translator says about `text`: what each signature must answer."""
+        translator = self._translator
+        (row,) = translator.translate([text], self._n_best)
+        ((after,),) = translator.translate([text], prefixes=[""])
+        texts, scores = [each.text for each in row], [each.score for each in row]
+        length = len(row[0].tokens)
+        yield Expected("serving_default", {"text": text}, texts[:1], scores[:1], length)
+        yield Expected("translate_n_best", {"text": text}, texts, scores, length)
+        inputs = {"text": text, "prefix": ""}
+        yield Expected("translate_with_prefix", inputs, [after.text], [after.score], len(after.tokens))
+        inputs = {"source": text, "target": texts[0]}
+        yield Expected("score", inputs, [], list(translator.score(text, texts[0])), length)
 
     def translate(self, text: Any) -> dict[str, Any]:
         """Translate strings `[B]` to strings `[B]` with scores float32 `[B]`; blank text gives "" and 0."""
@@ -66,15 +75,15 @@ class TextFunctions:
     def translate_with_prefix(self, text: Any, prefix: Any) -> dict[str, Any]:
         """Translate strings `[B]` to strings `[B]` that begin with `prefix` `[B]`."""
         source, blank = self._encode(text)
-        given = _filled(encode_prefixes(self._target_tokenizer, prefix, self._settings.max_length))
+        given = filled(encode_prefixes(self._target_tokenizer, prefix, self._settings.max_length))
         return _best(self._written(self._decoding.search(source, given), blank, given))
 
     def score(self, source: Any, target: Any) -> dict[str, Any]:
         """Return log P(target | source), float32 `[B]`, and the number of tokens of `target`, int32 `[B]`."""
         source = encode_sources(self._source_tokenizer, source, self._settings.max_source_length)
-        source = _filled(source)
+        source = filled(source)
         target = encode_sources(self._target_tokenizer, target, self._settings.max_length)
-        target = _filled(target)
+        target = filled(target)
         bos = tf.fill([tf.shape(target)[0], 1], BOS_ID)
         score, count = self._decoding.score(source, tf.concat([bos, target], axis=1))
         return {"score": score, "token_count": count}
@@ -84,7 +93,7 @@ class TextFunctions:
         blank = tf.strings.regex_full_match(text, BLANK)
         limit = self._settings.max_source_length
         source = encode_sources(self._source_tokenizer, tf.where(blank, "", text), limit)
-        return tf.where(blank[:, tf.newaxis], PAD_ID, _filled(source)), blank
+        return tf.where(blank[:, tf.newaxis], PAD_ID, filled(source)), blank
 
     def _written(self, result: Any, blank: Any, prefix: Any = None, count: int = 1) -> tuple[Any, Any]:
         """Return the text `[B, count]` and the score of the best hypotheses."""
@@ -96,17 +105,6 @@ class TextFunctions:
         return tf.where(blank, "", texts), tf.where(blank, 0.0, scores)
 
 
-def _filled(ids: Any) -> Any:
-    """Give a batch of no rows a width, without which no shape can be inferred."""
-    return tf.pad(ids, [[0, 0], [0, tf.maximum(1 - tf.shape(ids)[1], 0)]])
-
-
 def _best(written: tuple[Any, Any]) -> dict[str, Any]:
     texts, scores = written
     return {"translation": texts[:, 0], "score": scores[:, 0]}
-
-
-def _function(body: Any, *names: str) -> Any:
-    """Return a function of string vectors with these names."""
-    signature = [tf.TensorSpec([None], tf.string, name=name) for name in names]
-    return tf.function(body, signature, autograph=False)

@@ -3,55 +3,25 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from os import PathLike
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
-import keras
 import numpy as np
-import tensorflow as tf
 
 from keras_seq2seq.search import Beam
 from keras_seq2seq.serving import bundle, saved_model
-from keras_seq2seq.serving.batching import Rows, batches_by_length, pad_rows, round_up
+from keras_seq2seq.serving.batching import Rows, in_batches, pad_for, pad_rows
+from keras_seq2seq.serving.compiled import SCORE_LOGITS
 from keras_seq2seq.serving.decoding import Decoding
+from keras_seq2seq.serving.results import Hypothesis, TargetScore, generated_ids, hypotheses, target_scores
 from keras_seq2seq.serving.rows import cut_rows, ended_rows, is_blank, strings
+from keras_seq2seq.serving.served import check_n_best, check_vocabulary, require_tensorflow
 from keras_seq2seq.serving.settings import Settings
+from keras_seq2seq.serving.signatures import TextFunctions
 from keras_seq2seq.text import BOS_ID, Tokenizer
 
-__all__ = ["Hypothesis", "TargetScore", "Translator"]
-
-_SCORE_LOGITS = 1 << 25  # float32 values of one batch's logits, 128 MiB
+__all__ = ["Translator"]
 
 Text = str | Sequence[int]
-
-
-class Hypothesis(NamedTuple):
-    """One translation of a text.
-
-    Attributes:
-        text: the translation.
-        score: under the strategy's rule; 0 for blank text.
-        tokens: its ids, a forced prefix included, ending in EOS when it is finished.
-        alignment: None.
-        finished: False when it was cut at the limit.
-    """
-
-    text: str
-    score: float
-    tokens: list[int]
-    alignment: Any
-    finished: bool
-
-
-class TargetScore(NamedTuple):
-    """How probable a model holds a target to be.
-
-    Attributes:
-        score: log P(target | source), the sum over tokens, EOS in, without any penalty.
-        token_count: the number of tokens, EOS counted.
-    """
-
-    score: float
-    token_count: int
 
 
 class Translator:
@@ -81,6 +51,9 @@ class Translator:
         ValueError: tokenizers with other vocabularies than the model, or a setting out of range.
     """
 
+    KIND: ClassVar[str] = "Translator"
+    SIDES: ClassVar[dict[str, str]] = {"source": "source_tokenizer", "target": "target_tokenizer"}
+
     def __init__(
         self,
         model: Any,
@@ -96,10 +69,7 @@ class Translator:
         tokens_per_batch: int = 16384,
         jit_compile: bool = False,
     ):
-        if keras.backend.backend() != "tensorflow":
-            raise ValueError(
-                f"Translator needs Keras on TensorFlow, but it runs on {keras.backend.backend()}."
-            )
+        require_tensorflow("Translator")
         self.model = model
         self.source_tokenizer = source_tokenizer
         self.target_tokenizer = target_tokenizer or source_tokenizer
@@ -115,17 +85,9 @@ class Translator:
             jit_compile=jit_compile,
         )
         self.decoding = Decoding(model, self.strategy, self.settings)
-        self._check_vocabularies()
-
-    def _check_vocabularies(self) -> None:
-        sides = [("target", self.target_tokenizer, self.model.output_shape[-1])]
-        embedding = getattr(getattr(self.model, "encoder", None), "embedding", None)
-        sides.append(("source", self.source_tokenizer, getattr(embedding, "vocabulary_size", None)))
-        for side, tokenizer, size in sides:
-            if size is not None and tokenizer.vocabulary_size > size:
-                raise ValueError(
-                    f"the {side} tokenizer has {tokenizer.vocabulary_size} ids, the model only {size}."
-                )
+        embedding = getattr(getattr(model, "encoder", None), "embedding", None)
+        check_vocabulary("target tokenizer", self.target_tokenizer, model.output_shape[-1])
+        check_vocabulary("source tokenizer", source_tokenizer, getattr(embedding, "vocabulary_size", None))
 
     def __call__(self, texts: Any, *, prefixes: Any = None) -> Any:
         """Translate a string to a string, or a list of strings to a list, in order.
@@ -161,23 +123,22 @@ class Translator:
             TypeError: texts that are no strings.
         """
         texts = strings("texts", texts)
-        if not 1 <= n_best <= self.strategy.width:
-            raise ValueError(
-                f"n_best must be between 1 and the {self.strategy.width} hypotheses of {self.strategy}, "
-                f"received {n_best}."
-            )
+        check_n_best(n_best, self.strategy)
         settings = self.settings
         sources = ended_rows("texts", texts, self.source_tokenizer, settings.max_source_length)
         ahead = None if prefixes is None else self._prefixes(prefixes, len(texts))
         rows = [row for row, text in enumerate(texts) if not is_blank(text)]
-        results = [[Hypothesis("", 0.0, [], None, True)] * n_best for _ in texts]
-        tokens = settings.tokens_per_batch // self.strategy.width
-        for batch in batches_by_length([len(sources[row]) for row in rows], settings.batch_size, tokens):
+
+        def run(batch: list[int]) -> list[list[Hypothesis]]:
             chosen = [rows[i] for i in batch]
             given = None if ahead is None else [ahead[row] for row in chosen]
-            found = self._decode([sources[row] for row in chosen], given, n_best)
-            for row, hypotheses in zip(chosen, found, strict=True):
-                results[row] = hypotheses
+            return self._decode([sources[row] for row in chosen], given, n_best)
+
+        tokens = settings.tokens_per_batch // self.strategy.width
+        found = in_batches([len(sources[row]) for row in rows], settings.batch_size, tokens, run)
+        results = [[Hypothesis("", 0.0, [], None, True)] * n_best for _ in texts]
+        for row, best in zip(rows, found, strict=True):
+            results[row] = best
         return results
 
     def score(self, sources: Any, targets: Any) -> Any:
@@ -203,17 +164,15 @@ class Translator:
         settings = self.settings
         read = ended_rows("sources", sources, self.source_tokenizer, settings.max_source_length)
         ends = ended_rows("targets", targets, self.target_tokenizer, settings.max_length)
-        scores: list[Any] = [None] * len(read)
-        lengths = [max(len(a), len(b)) for a, b in zip(read, ends, strict=True)]
-        tokens = min(settings.tokens_per_batch, _SCORE_LOGITS // self.model.output_shape[-1])
-        for batch in batches_by_length(lengths, settings.batch_size, tokens):
+
+        def run(batch: list[int]) -> list[TargetScore]:
             target = pad_rows([[BOS_ID, *ends[row]] for row in batch])
-            found = self.decoding.score(
-                tf.constant(pad_rows([read[row] for row in batch])), tf.constant(target)
-            )
-            for row, score, count in zip(batch, *(value.numpy() for value in found), strict=True):
-                scores[row] = TargetScore(float(score), int(count))
-        return scores
+            found = self.decoding.score(pad_rows([read[row] for row in batch]), target)
+            return target_scores(*found)
+
+        lengths = [max(len(a), len(b)) for a, b in zip(read, ends, strict=True)]
+        tokens = min(settings.tokens_per_batch, SCORE_LOGITS // self.model.output_shape[-1])
+        return in_batches(lengths, settings.batch_size, tokens, run)
 
     def save(self, directory: str | PathLike[str]) -> None:
         """Write model, tokenizers, strategy and settings; see `bundle.save`."""
@@ -222,7 +181,7 @@ class Translator:
     @classmethod
     def load(cls, directory: str | PathLike[str], **replaced: Any) -> Self:
         """Read what `save` wrote; `replaced` are arguments to use instead. See `bundle.load`."""
-        return cls(**{**bundle.load(directory), **replaced})
+        return cls(**{**bundle.load(cls, directory), **replaced})
 
     def export(self, base_dir: str | PathLike[str], **options: Any) -> str:
         """Write a SavedModel from text to text to `base_dir/<version>`; see `saved_model.export`."""
@@ -233,6 +192,10 @@ class Translator:
         parts = self.model, self.source_tokenizer, self.target_tokenizer, self.strategy
         return type(self)(*parts, **asdict(settings))
 
+    def functions(self, n_best: int) -> TextFunctions:
+        """Return what an export contains."""
+        return TextFunctions(self, n_best)
+
     def _prefixes(self, prefixes: Sequence[Text], count: int) -> list[np.ndarray]:
         if isinstance(prefixes, str) or len(prefixes) != count:
             raise ValueError(
@@ -242,32 +205,16 @@ class Translator:
 
     def _decode(self, sources: Rows, prefixes: Rows | None, n_best: int) -> list[list[Hypothesis]]:
         """Search one batch."""
-        source = self._padded(sources)
+        source = pad_for(self.settings, sources)
         if prefixes is None:
             result = self.decoding.search(source)
         else:
-            after = self._padded([[BOS_ID, *row] for row in prefixes])
+            after = pad_for(self.settings, [[BOS_ID, *row] for row in prefixes])
             result = self.decoding.search(source, after)
-        tokens, lengths, scores, finished = (np.asarray(part)[:, :n_best] for part in result)
         given = [[] for _ in sources] if prefixes is None else [row.tolist() for row in prefixes]
         ids = [
-            [given[b] + tokens[b, n, : lengths[b, n]].tolist() for n in range(n_best)]
-            for b in range(len(sources))
+            [before + row for row in rows]
+            for before, rows in zip(given, generated_ids(result, len(sources), n_best), strict=True)
         ]
-        texts = self.target_tokenizer.detokenize(pad_rows([row for rows in ids for row in rows])).numpy()
-        return [
-            [
-                Hypothesis(
-                    texts[b * n_best + n].decode(), float(scores[b, n]), row, None, bool(finished[b, n])
-                )
-                for n, row in enumerate(rows)
-            ]
-            for b, rows in enumerate(ids)
-        ]
-
-    def _padded(self, rows: Rows) -> Any:
-        """Return ids `[B, length]`; for XLA both sizes are rounded up to few, fillers being rows of pads."""
-        if not self.settings.jit_compile:
-            return tf.constant(pad_rows(rows))
-        width = round_up(max(map(len, rows)))
-        return tf.constant(pad_rows(rows, min(round_up(len(rows)), self.settings.batch_size), width))
+        flat = self.target_tokenizer.detokenize(pad_rows([row for rows in ids for row in rows])).numpy()
+        return hypotheses(result, flat.reshape(-1, n_best), ids)

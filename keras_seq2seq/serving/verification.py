@@ -1,11 +1,12 @@
-"""Proof that an export does what its translator does, before anybody can see it."""
+"""Proof that an export does what the translator or generator in memory does, before anybody can see it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
 
 from keras_seq2seq.serving.graph_ops import refused_ops
+from keras_seq2seq.serving.served import Functions, Served
 
 __all__ = ["SAMPLES", "verify"]
 
@@ -19,8 +20,8 @@ SAMPLES = (
 )
 
 
-def verify(path: str, translator: Any, n_best: int, samples: Sequence[str]) -> None:
-    """Load the SavedModel at `path` and compare what its signatures say with what `translator` says.
+def verify(path: str, served: Served, functions: Functions, samples: Sequence[str]) -> None:
+    """Load the SavedModel at `path` and compare what its signatures say with what `served` says.
 
     Texts go one at a time: in batches of different make-up, rounding could let two hypotheses that are
     equally good change places. Below float32 it can do so anyway; only scores are compared there.
@@ -32,40 +33,20 @@ def verify(path: str, translator: Any, n_best: int, samples: Sequence[str]) -> N
     if refused:
         raise RuntimeError(f"the export needs {', '.join(refused)}, which stock TF Serving cannot run.")
     signatures = tf.saved_model.load(path).signatures
-    exact = translator.model.compute_dtype == "float32"
+    exact = served.model.compute_dtype == "float32"
     for text in samples:
-        for name, inputs, texts, scores, length in _expected(translator, n_best, text):
-            tensors = {key: tf.constant([value]) for key, value in inputs.items()}
-            found = _read(signatures[name](**tensors))
-            tolerance = (1e-5 if exact else 2e-2) * max(length, 1)
-            near = len(found[1]) == len(scores) and all(
-                abs(a - b) <= tolerance for a, b in zip(found[1], scores, strict=True)
+        for each in functions.expected(text):
+            tensors = {key: tf.constant([value]) for key, value in each.inputs.items()}
+            texts, scores = _read(signatures[each.signature](**tensors))
+            tolerance = (1e-5 if exact else 2e-2) * max(each.length, 1)
+            near = len(scores) == len(each.scores) and all(
+                abs(a - b) <= tolerance for a, b in zip(scores, each.scores, strict=True)
             )
-            if not near or (exact and found[0] != texts):
+            if not near or (exact and texts != each.texts):
                 raise RuntimeError(
-                    f"signature {name!r} of the export gives {found} for {inputs}, "
-                    f"the translator {(texts, scores)}."
+                    f"signature {each.signature!r} of the export gives {(texts, scores)} for {each.inputs}, "
+                    f"the {served.KIND.lower()} {(each.texts, each.scores)}."
                 )
-
-
-def _expected(
-    translator: Any, n_best: int, text: str
-) -> Iterator[tuple[str, dict[str, str], list[str], list[float], int]]:
-    """Yield signatures, their inputs, and what the translator says: texts, scores, and tokens of the best."""
-    (hypotheses,) = translator.translate([text], n_best)
-    ((after,),) = translator.translate([text], prefixes=[""])
-    texts, scores = [each.text for each in hypotheses], [each.score for each in hypotheses]
-    length = len(hypotheses[0].tokens)
-    yield "serving_default", {"text": text}, texts[:1], scores[:1], length
-    yield "translate_n_best", {"text": text}, texts, scores, length
-    yield (
-        "translate_with_prefix",
-        {"text": text, "prefix": ""},
-        [after.text],
-        [after.score],
-        len(after.tokens),
-    )
-    yield "score", {"source": text, "target": texts[0]}, [], list(translator.score(text, texts[0])), length
 
 
 def _read(outputs: dict[str, Any]) -> tuple[list[str], list[float]]:

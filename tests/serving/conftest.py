@@ -43,6 +43,11 @@ def random_model(source_size: int, target_size: int, seed: int = 1, **options) -
     model = ks.models.transformer_seq2seq(
         source_size, target_size, num_layers=2, model_dim=32, feed_forward_dim=64, num_heads=2, **options
     )
+    return randomize(model, seed)
+
+
+def randomize(model: keras.Model, seed: int, end: float = 0.2) -> keras.Model:
+    """Draw the weights of a model of width 32 as `random_model` says; a larger `end` ends sooner."""
     rng = np.random.default_rng(seed)
     for weight in model.trainable_weights:
         spread = 1.6 * weight.shape[0] ** -0.5 if len(weight.shape) == 2 else 0.1
@@ -50,9 +55,23 @@ def random_model(source_size: int, target_size: int, seed: int = 1, **options) -
     direction = rng.normal(0, 1, 32)
     model.decoder.final_norm.beta.assign(direction)
     kernel = model.decoder.output_dense.kernel.numpy()
-    kernel[:, 3] = 0.6 * kernel[:, 3] + 0.2 * direction
+    kernel[:, 3] = 0.6 * kernel[:, 3] + end * direction
     model.decoder.output_dense.kernel.assign(kernel)
     return model
+
+
+def random_lm(size: int, seed: int = 1, end: float = 0.2, **options) -> ks.models.LanguageModel:
+    """Make a language model of the same kind."""
+    random.seed(seed)
+    options = {"preset": "gpt2", "positions": "rotary", "tie_embeddings": False, "dropout": 0.5, **options}
+    model = ks.models.transformer_lm(size, num_layers=2, model_dim=32, num_heads=2, **options)
+    return randomize(model, seed, end)
+
+
+@pytest.fixture(scope="session")
+def make_lm() -> Callable[..., keras.Model]:
+    """Give `random_lm`."""
+    return random_lm
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,56 @@
+"""Functions from ids to ids, compiled and kept; and what they have in common.
+
+Legend: B rows, T length, V vocabulary.
+"""
+
+from typing import Any
+
+import tensorflow as tf
+
+from keras_seq2seq.search import ForbiddenTokens
+from keras_seq2seq.text import BOS_ID, PAD_ID
+
+__all__ = ["SCORE_LOGITS", "Compiled", "log_probability", "row_lengths"]
+
+SCORE_LOGITS = 1 << 25  # float32 values of one batch's logits when texts are scored, 128 MiB
+
+
+class Compiled:
+    """Functions of ids, each compiled on first use and kept; nothing else is.
+
+    One graph serves all shapes, but under XLA each shape has its own.
+    """
+
+    def __init__(self) -> None:
+        self._functions: dict[Any, Any] = {}
+
+    def __call__(self, body: Any, ids: tuple[Any, ...], xla: bool = False) -> Any:
+        """Return `body(*ids)`, for ids int32 of two axes."""
+        shapes = tuple(tuple(each.shape) if xla else (None, None) for each in ids)
+        key = body.__name__, shapes
+        if key not in self._functions:
+            signature = [tf.TensorSpec(shape, tf.int32) for shape in shapes]
+            function = tf.function(body, signature, autograph=False, jit_compile=xla or None)
+            # A concrete function: TensorFlow would count the tracings of all objects together and warn.
+            self._functions[key] = function.get_concrete_function()
+        return self._functions[key](*map(tf.convert_to_tensor, ids))
+
+
+def log_probability(logits: Any, labels: Any) -> tuple[Any, Any]:
+    """Sum the log-probabilities of labels under the search's own rules: neither pad nor BOS can follow.
+
+    Args:
+        logits: `[B, T, V]`.
+        labels: int32 `[B, T]`; pads do not count.
+
+    Returns:
+        The sums, float32 `[B]`, and the number of labels, int32 `[B]`.
+    """
+    logits = ForbiddenTokens((PAD_ID, BOS_ID))(tf.cast(logits, tf.float32), 0)
+    loss = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)  # [B, T]
+    return tf.reduce_sum(tf.where(labels != PAD_ID, -loss, 0.0), axis=1), row_lengths(labels)
+
+
+def row_lengths(ids: Any) -> Any:
+    """Return the number of ids that are no pads: int32 `[B]`."""
+    return tf.reduce_sum(tf.cast(ids != PAD_ID, tf.int32), axis=1)

@@ -1,0 +1,100 @@
+"""From ids to ids with a language model: the search and the scoring, for a generator and for its exports.
+
+Legend: B texts, P prompt length, T text length, N hypotheses, L maximum length.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+import tensorflow as tf
+
+from keras_seq2seq.models import decodable
+from keras_seq2seq.search import SearchResult, search
+from keras_seq2seq.serving.compiled import Compiled, log_probability, row_lengths
+from keras_seq2seq.serving.graph import filled
+from keras_seq2seq.serving.settings import GeneratorSettings
+from keras_seq2seq.text import BOS_ID, EOS_ID, PAD_ID, Tokenizer
+
+__all__ = ["Generation", "completions"]
+
+
+class Generation:
+    """A language model, a strategy and limits as compiled functions from ids to ids.
+
+    Args:
+        model: a `LanguageModel`, or any Keras model with the one input `target`; see `models.FullPass`.
+        strategy: of `keras_seq2seq.search`; a beam returns all its hypotheses here.
+        settings: the limits.
+    """
+
+    def __init__(self, model: Any, strategy: Any, settings: GeneratorSettings):
+        self.model = model
+        self.strategy = replace(strategy, n_best=strategy.width) if hasattr(strategy, "n_best") else strategy
+        self.settings = settings
+        self._compiled = Compiled()
+
+    def search(self, prompts: Any) -> SearchResult:
+        """Run the compiled `generate`."""
+        return self._compiled(self.generate, (prompts,), self.settings.jit_compile)
+
+    def score(self, texts: Any) -> tuple[Any, Any]:
+        """Run the compiled `log_probability`."""
+        return self._compiled(self.log_probability, (texts,))
+
+    def generate(self, prompts: Any) -> SearchResult:
+        """Search for the best completions of at most `max_new_tokens`.
+
+        Args:
+            prompts: int32 `[B, P]`, BOS first; a row of pads alone costs nothing.
+
+        Returns:
+            `SearchResult`; without the prompt.
+        """
+        most = self.settings.max_new_tokens
+        return search(
+            decodable(self.model),
+            {"target": prompts},
+            self.strategy,
+            max_length=most,
+            row_limit=tf.where(row_lengths(prompts) > 0, most, 0),
+            pad_id=PAD_ID,
+            bos_id=BOS_ID,
+            eos_id=EOS_ID,
+        )
+
+    def log_probability(self, texts: Any) -> tuple[Any, Any]:
+        """Return log P(text), under the search's own rules.
+
+        Args:
+            texts: int32 `[B, T]`: BOS, tokens, EOS where it counts, pads.
+
+        Returns:
+            The sum over all but BOS, float32 `[B]`, and their number, int32 `[B]`.
+        """
+        texts = filled(texts, 2)
+        logits = self.model({"target": texts[:, :-1]}, training=False)
+        return log_probability(logits, texts[:, 1:])
+
+
+def completions(tokenizer: Tokenizer, prompts: Any, tokens: Any) -> Any:
+    """Return what tokens add to the text of their prompts.
+
+    A tokenizer may put a space between two words, or none inside one. So it is the text of both, less that
+    of the prompt, and only where the latter changes what it follows, the text of the tokens alone.
+
+    Args:
+        tokenizer: of both.
+        prompts: int32 `[B, P]`.
+        tokens: int32 `[B, N, L]`.
+
+    Returns:
+        Strings `[B, N]`, valid UTF-8.
+    """
+    given = tokenizer.detokenize(prompts)[:, tf.newaxis]  # [B, 1]
+    before = tf.repeat(prompts[:, tf.newaxis], tf.shape(tokens)[1], axis=1)
+    whole = tokenizer.detokenize(tf.concat([before, tokens], axis=2))  # [B, N]
+    size = tf.strings.length(whole)
+    start = tf.minimum(tf.strings.length(given), size)
+    follows = tf.strings.substr(whole, tf.zeros_like(start), start) == given
+    alone = tokenizer.detokenize(tokens)
+    return tf.where(follows, tf.strings.substr(whole, start, size), alone)

@@ -1,0 +1,87 @@
+"""From text to what follows it in one graph: the functions that a generator's export contains.
+
+Legend: B texts, N hypotheses, P prompt length, T text length.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import tensorflow as tf
+
+from keras_seq2seq.serving.generation import completions
+from keras_seq2seq.serving.graph import filled, text_function
+from keras_seq2seq.serving.served import Expected
+from keras_seq2seq.text import BOS_ID, EOS_ID, PAD_ID
+
+__all__ = ["GeneratorFunctions"]
+
+
+class GeneratorFunctions:
+    """A generator's functions from text to text; each is traced once.
+
+    Args:
+        generator: a `Generator`.
+        n_best: N of `generate_n_best`, at most the strategy's width.
+    """
+
+    def __init__(self, generator: Any, n_best: int):
+        self._generator = generator
+        self._tokenizer = generator.tokenizer
+        self._settings = generator.settings
+        self._generation = generator.generation
+        self._n_best = n_best
+
+    def signatures(self) -> dict[str, Any]:
+        """Return the concrete function of each signature, by name."""
+        bodies = {
+            "generate": self.generate,
+            "generate_n_best": self.generate_n_best,
+            "score": self.score,
+        }
+        made = {name: text_function(body, "text").get_concrete_function() for name, body in bodies.items()}
+        return {"serving_default": made["generate"], **made}
+
+    def expected(self, text: str) -> Iterator[Expected]:
+        """Yield what the generator says about `text`: what each signature must answer."""
+        (row,) = self._generator.generate([text], self._n_best)
+        texts, scores = [each.text for each in row], [each.score for each in row]
+        length, inputs = len(row[0].tokens), {"text": text}
+        yield Expected("serving_default", inputs, texts[:1], scores[:1], length)
+        yield Expected("generate_n_best", inputs, texts, scores, length)
+        scored = self._generator.score(text)
+        yield Expected("score", inputs, [], list(scored), scored.token_count)
+
+    def generate(self, text: Any) -> dict[str, Any]:
+        """Complete strings `[B]` by strings `[B]` with scores float32 `[B]`."""
+        texts, scores = self._complete(text, 1)
+        return {"completion": texts[:, 0], "score": scores[:, 0]}
+
+    def generate_n_best(self, text: Any) -> dict[str, Any]:
+        """Complete strings `[B]` by the N best strings `[B, N]` with scores float32 `[B, N]`."""
+        texts, scores = self._complete(text, self._n_best)
+        return {"completions": texts, "scores": scores}
+
+    def score(self, text: Any) -> dict[str, Any]:
+        """Return log P(text), float32 `[B]`, and the number of its tokens, int32 `[B]`."""
+        rows = self._tokenizer.tokenize(text)
+        if self._settings.score_eos:
+            rows = tf.concat([rows, _column(rows, EOS_ID)], axis=1)
+        score, count = self._generation.score(_after_bos(rows[:, : self._settings.window]))
+        return {"score": score, "token_count": count}
+
+    def _complete(self, text: Any, count: int) -> tuple[Any, Any]:
+        """Return the text `[B, count]` and the score of the best hypotheses."""
+        rows = self._tokenizer.tokenize(text)
+        most = self._settings.max_prompt_length
+        prompts = _after_bos(rows[:, -most:] if most else rows[:, :0])
+        result = self._generation.search(prompts)
+        return completions(self._tokenizer, prompts, result.tokens[:, :count]), result.scores[:, :count]
+
+
+def _after_bos(rows: Any) -> Any:
+    """Put BOS before ragged rows of ids: int32 `[B, 1 + longest]`, pads at the end."""
+    return filled(tf.concat([_column(rows, BOS_ID), rows], axis=1).to_tensor(PAD_ID))
+
+
+def _column(rows: Any, value: int) -> Any:
+    return tf.fill([rows.nrows(out_type=tf.int32), 1], value)
