@@ -9,10 +9,12 @@ import sys
 import time
 
 import keras
+import tensorflow as tf
 
 import keras_seq2seq as ks
 
 BLOCK, BATCH, STEPS = 64, 12, 2000
+PROMPTS = ["", "ROMEO:", "What is the city but the people?\n"]
 
 keras.utils.set_random_seed(1)
 train, valid = ks.data.Text(sys.argv[1]).split(0.9)
@@ -39,7 +41,19 @@ model.fit(blocks, epochs=1)
 print(f"{STEPS} steps in {time.time() - start:.0f} s")
 
 # Every character of the validation text is predicted once.
-loss = model.evaluate(valid.blocks(characters, BLOCK, 256, shuffle=False), verbose=0, return_dict=True)[
-    "loss"
-]
-print(f"validation loss {loss:.3f}")
+held_out = valid.blocks(characters, BLOCK, 256, shuffle=False)
+print(f"validation loss {model.evaluate(held_out, verbose=0, return_dict=True)['loss']:.3f}")
+
+# Blocks have no end, so that completions stop at the limit: what the model saw in one piece is 64 characters.
+generator = ks.Generator(
+    model, characters, ks.search.Beam(4), max_new_tokens=BLOCK // 2, max_prompt_length=BLOCK // 2
+)
+for prompt, completion in zip(PROMPTS, generator(PROMPTS), strict=True):
+    print(repr(prompt), "->", repr(completion))
+score, count = generator.score("To be, or not to be, that is the question:\n")
+print(f"{score / count:.2f} a character for Hamlet's line, which is not in the text")
+
+# Export: one artefact from text to text, which runs without this library.
+served = tf.saved_model.load(generator.export("runs/language_model"))
+completion = served.signatures["serving_default"](text=tf.constant(PROMPTS))["completion"]
+print("The export writes", [text.decode() for text in completion.numpy()])
