@@ -18,6 +18,7 @@ __all__ = ["main"]
 _SIZES = ("tiny", "small", "base", "big")
 _XLA_FROM = 1_000_000  # tokens to train on, after which compiling a small model for each shape has paid off
 _CHUNK = 16  # batches that are read before any is written
+_LARGEST = 2**31 - 1  # what every library underneath takes for a number
 
 
 class InputError(Exception):
@@ -26,6 +27,7 @@ class InputError(Exception):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status: 0, 2 for bad input, 130 when it was interrupted."""
+    _open_closed_streams()
     options = _parser().parse_args(arguments)
     try:
         with warnings.catch_warnings():
@@ -42,6 +44,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _say("interrupted.")
         return 130
     return 0
+
+
+def _open_closed_streams() -> None:
+    """Let a stream that the shell has closed be empty, and take its number from the next file to open."""
+    for name, mode in (("stdin", os.O_RDONLY), ("stdout", os.O_WRONLY), ("stderr", os.O_WRONLY)):
+        if getattr(sys, name) is None:
+            number = os.open(os.devnull, mode)
+            setattr(sys, name, os.fdopen(number, "r" if mode == os.O_RDONLY else "w"))
 
 
 class _Parser(argparse.ArgumentParser):
@@ -86,7 +96,7 @@ def _add_train(commands: Any) -> None:
     add("--tokens-per-batch", type=_positive, default=4096, metavar="N", help="pads included (default: 4096)")
     add("--vocabulary-size", type=_positive, default=8000, metavar="N", help="at most (default: 8000)")
     add("--separate-vocabularies", action="store_true", help="one for each language (default: a joint one)")
-    add("--seed", type=int, default=1, metavar="N", help="of weights, dropout and order (default: 1)")
+    add("--seed", type=_seed, default=1, metavar="N", help="of weights, dropout and order (default: 1)")
     parser.set_defaults(run=_train)
 
 
@@ -136,6 +146,14 @@ def _add_model(parser: argparse.ArgumentParser) -> None:
 def _positive(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"expected an integer of at least 1, received {text!r}")
+    if int(text) > _LARGEST:
+        raise argparse.ArgumentTypeError(f"expected an integer of at most {_LARGEST}, received {text!r}")
+    return int(text)
+
+
+def _seed(text: str) -> int:
+    if not text.isdecimal() or int(text) >= 2**32:
+        raise argparse.ArgumentTypeError(f"expected an integer from 0 to {2**32 - 1}, received {text!r}")
     return int(text)
 
 
@@ -168,11 +186,13 @@ def _best_model(options: argparse.Namespace, work: str) -> tuple[Any, list[Any],
         train, valid = _parallel("--train", options.train), _parallel("--valid", options.valid)
         tokenizers = _tokenizers(train, options)
         batching: dict[str, Any] = {"tokens_per_batch": options.tokens_per_batch, "seed": options.seed}
+    with _bad_input("--train: "):
         batches = train.batches(*tokenizers, **batching)
         tokens = options.epochs * len(batches) * options.tokens_per_batch
         xla = options.size in ("tiny", "small") and tokens >= _XLA_FROM
         if xla:
             batches = train.batches(*tokenizers, **batching, fixed_shapes=True)
+    with _bad_input("--valid: "):
         held_out = valid.batches(*tokenizers, **batching, fixed_shapes=xla, shuffle=False)
     keras.utils.set_random_seed(options.seed)
     model = _model(tokenizers, options, steps=options.epochs * len(batches), xla=xla)
@@ -256,7 +276,10 @@ def _evaluate(options: argparse.Namespace) -> None:
     from keras_seq2seq.data import ParallelText
 
     with _bad_input():
-        evaluate.scores(["a"], ["a"], tokenize=options.tokenize)  # sooner than after an hour
+        try:
+            evaluate.scores(["a"], ["a"], tokenize=options.tokenize)  # sooner than after an hour
+        except RuntimeError as error:  # of sacrebleu: what to install for this language
+            raise InputError(f"--tokenize {options.tokenize}: {error}") from error
         pairs = list(ParallelText(options.source, options.reference).pairs())
     hypotheses = _load(options)([source for source, _ in pairs])
     print(evaluate.scores(hypotheses, [reference for _, reference in pairs], tokenize=options.tokenize))
@@ -275,12 +298,12 @@ def _load(options: argparse.Namespace) -> Any:
 
 
 @contextlib.contextmanager
-def _bad_input() -> Iterator[None]:
+def _bad_input(where: str = "") -> Iterator[None]:
     """Take a ValueError, and what the file system says, for the user's: the text says what was expected."""
     try:
         yield
     except (ValueError, OSError) as error:
-        raise InputError(str(error)) from error
+        raise InputError(f"{where}{error}") from error
 
 
 def _log_to_stderr() -> None:

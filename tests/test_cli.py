@@ -28,6 +28,7 @@ def data(tmp_path_factory) -> Path:
         (folder / f"train.{name}").write_text("".join(pair[side] + "\n" for pair in pairs))
         (folder / f"test.{name}").write_text("".join(pair[side] + "\n" for pair in pairs[:20]))
     (folder / "empty").touch()
+    (folder / "blank").write_text("\n\n \n\u3000\n")
     return folder
 
 
@@ -125,12 +126,22 @@ TRAIN = ["train", "--valid", "test.en", "test.zh", "--output", "new", "--train"]
         ([*TRAIN, "train.tsv", "--epochs", "0"], "--epochs: expected an integer of at least 1, received '0'"),
         ([*TRAIN, "train.tsv", "--tokens-per-batch", "x"], "--tokens-per-batch: expected an integer"),
         ([*TRAIN, "train.tsv", "--vocabulary-size", "7"], "vocabulary_size=7 is too small"),
+        ([*TRAIN, "train.tsv", "--vocabulary-size", "1"], "vocabulary_size must be an integer of at least 5"),
+        *[
+            ([*TRAIN, "train.tsv", name, "1" + "0" * 30], f"{name}: expected an integer")
+            for name in ("--epochs", "--tokens-per-batch", "--vocabulary-size", "--seed")
+        ],
+        ([*TRAIN, "train.tsv", "--seed", "-1"], "--seed: expected an integer from 0 to 4294967295"),
         ([*TRAIN, "train.tsv", "--output", "."], "holds other files and no model"),
         ([*TRAIN, "train.tsv", "--output", "empty"], "'empty' is not a directory"),
         ([*TRAIN, "train.tsv", "--output", "empty/below"], "'empty/below' cannot be written"),
         (["translate", "nowhere"], "'nowhere' holds no translator: there is no such directory"),
         (["translate", "."], "'.' holds no translator: translator.json is missing"),
         (["translate", "model", "--batch-size", "0"], "--batch-size: expected an integer of at least 1"),
+        (
+            ["translate", "model", "--batch-size", "1" + "0" * 18],
+            "--batch-size: expected an integer of at most",
+        ),
         (["evaluate", "model", "--source", "test.en", "--reference", "none"], "'none' does not exist"),
         (["evaluate", "model", "--source", "test.en", "--reference", "train.zh"], "has 20 lines and"),
         (["evaluate", "model", "--source", "empty", "--reference", "empty"], "not one line"),
@@ -160,6 +171,36 @@ def test_bad_input_gives_one_line_and_status_2(trained, data, capsys, monkeypatc
     assert line.startswith("keras-seq2seq")
     assert message in line
     assert sorted(os.listdir(data)) == before
+
+
+@pytest.mark.parametrize("side", ["--train", "--valid"])
+def test_text_of_which_nothing_is_left_is_named(data, capsys, monkeypatch, side):
+    monkeypatch.chdir(data)
+    arguments = [*TRAIN, "train.tsv", "--vocabulary-size", "900"]
+    assert cli.main([*arguments, side, "blank", "blank"]) == 2
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert (
+        line == f"keras-seq2seq: {side}: No pair is left to make a batch of: 4 of 4 pairs dropped: 4 blank."
+    )
+    assert not (data / "new").exists()
+
+
+def test_a_language_for_which_something_must_be_installed(trained, data, capsys, monkeypatch):
+    def missing(*arguments, **options):
+        raise RuntimeError("Install it!\n\n  pip install x")
+
+    monkeypatch.chdir(data)
+    monkeypatch.setattr(ks.evaluate, "scores", missing)
+    arguments = ["--source", "test.en", "--reference", "test.zh", "--tokenize", "ja-mecab"]
+    assert cli.main(["evaluate", "model", *arguments]) == 2
+    assert capsys.readouterr().err == "keras-seq2seq: --tokenize ja-mecab: Install it! pip install x\n"
+
+
+def test_closed_streams_are_empty_ones(trained):
+    shell = 'exec "$@" <&- >&- 2>&-'
+    for model, status in ((trained, 0), ("nowhere", 2)):
+        command = [sys.executable, "-m", "keras_seq2seq", "translate", str(model)]
+        assert subprocess.run(["sh", "-c", shell, "sh", *command]).returncode == status
 
 
 @pytest.mark.parametrize("arguments", [[], ["train"], ["translate"], ["evaluate"], ["export"]])

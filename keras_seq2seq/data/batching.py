@@ -43,8 +43,8 @@ class TokenBatches:
         seed: int | None,
         count: bool,
     ):
-        if seed is not None and seed < 0:
-            raise ValueError(f"seed must be at least 0, got {seed}.")
+        if seed is not None and (not isinstance(seed, (int, np.integer)) or seed < 0):
+            raise ValueError(f"seed must be an integer of at least 0, got {seed!r}.")
         self._chunks, self._fixed_shapes, self._shuffle = chunks, fixed_shapes, shuffle
         self._entropy = np.random.SeedSequence(seed).entropy
         self._epochs = itertools.count()

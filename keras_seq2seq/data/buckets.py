@@ -7,7 +7,7 @@ bucket fits into the next.
 import dataclasses
 import itertools
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,20 +47,24 @@ class BucketRule:
     def __post_init__(self) -> None:
         names = ("tokens_per_batch", "max_buckets", "width_multiple")
         for name, value in zip(names, (self.tokens_per_batch, self.most, self.multiple), strict=True):
-            if value < 1:
-                raise ValueError(f"{name} must be at least 1, got {value}.")
+            check_count(name, value)
         if self.widths is not None:
             chain(self.widths, self.limits, self.tokens_per_batch)
 
     def buckets(self, tally: Tally, is_complete: bool) -> list[Bucket]:
-        """Give the buckets, judged by the sizes of some pairs, or of all of them (`is_complete`)."""
+        """Give the buckets, judged by the sizes of some pairs, or of all of them (`is_complete`).
+
+        Where widths are chosen, no bucket has more rows, in eights, than there are pairs.
+        """
         limits = self.limits
         if self.widths is not None:
             return chain(self.widths, limits, self.tokens_per_batch)
         if is_complete:
             ends = -(-tally.sizes.max(axis=0) // self.multiple) * self.multiple
             limits = min(limits[0], int(ends[0])), min(limits[1], int(ends[1]))
-        return chain(choose(tally, limits, self.most, self.multiple), limits, self.tokens_per_batch)
+        buckets = chain(choose(tally, limits, self.most, self.multiple), limits, self.tokens_per_batch)
+        most = -(-int(tally.counts.sum()) // 8) * 8 if is_complete else self.tokens_per_batch
+        return [bucket._replace(rows=min(bucket.rows, most)) for bucket in buckets]
 
 
 def limits_of(
@@ -70,6 +74,14 @@ def limits_of(
     tokens: int,
 ) -> tuple[int, int]:
     """Find the limits of source and target: given for the side, for both, by the last bucket, or usual."""
+    for name, value in (("tokens_per_batch", tokens), ("max_length", both)):
+        if value is not None:
+            check_count(name, value)
+    for side, value in zip(("source", "target"), sides, strict=True):
+        if value is not None:
+            check_count(f"max_{side}_length", value)
+    if buckets is not None:
+        _check_widths(buckets)
     usual = max(1, min(_MAX_LENGTH, tokens)) if both is None else both
     last = buckets[-1] if buckets and both is None else usual
     defaults = (last, last) if isinstance(last, int) else last
@@ -158,6 +170,24 @@ def batch_count(tally: Tally, buckets: Sequence[Bucket]) -> int:
         carried = left if has_room(buckets, members, number + 1, left) else 0
         batches += full + (left > carried)
     return batches
+
+
+def check_count(name: str, value: Any) -> None:
+    """Refuse what is no integer of at least 1."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+        raise ValueError(f"{name} must be an integer of at least 1, got {value!r}.")
+
+
+def _check_widths(buckets: Any) -> None:
+    """Refuse what is no list of widths S = T or (S, T)."""
+    if not isinstance(buckets, (list, tuple)):
+        raise ValueError(f"buckets must be a list of widths, got {buckets!r}.")
+    for bucket in buckets:
+        sides = tuple(bucket) if isinstance(bucket, (list, tuple)) else (bucket, bucket)
+        if len(sides) != 2:
+            raise ValueError(f"buckets must be widths S = T or pairs (S, T), got {bucket!r}.")
+        for side in sides:
+            check_count("every width in buckets", side)
 
 
 def _candidates(limit: int, multiple: int) -> list[int]:

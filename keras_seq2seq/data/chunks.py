@@ -8,6 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_seq2seq.data.blocks import BLOCK, Strings, in_blocks, string_tensors
+from keras_seq2seq.data.buckets import check_count
 from keras_seq2seq.data.encoding import source_rows, target_rows
 from keras_seq2seq.data.report import Report
 from keras_seq2seq.data.rows import PairRows, Rows, Tally
@@ -50,8 +51,7 @@ class Chunks:
     def __init__(self, corpus: Corpus, tokenizers: tuple[Tokenizer, ...], limits: tuple[int, int], size: int):
         self.sides = len(tokenizers)
         for name, value in (("max_length", min(limits[-self.sides :])), ("shuffle_buffer", size)):
-            if value < 1:
-                raise ValueError(f"{name} must be at least 1, got {value}.")
+            check_count(name, value)
         self.limits = limits
         self._corpus, self._size = corpus, size
         self._blocks = self._tokenized(tokenizers)

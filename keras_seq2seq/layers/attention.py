@@ -42,6 +42,7 @@ class ScoreAttention(layers.Layer):
             raise ValueError(f"dropout must be in [0, 1), received {dropout}.")
         self.dropout = dropout
         self.dropout_layer = layers.Dropout(dropout, dtype=self.dtype_policy, name="dropout")
+        self.input_spec = layers.InputSpec(ndim=3)
 
     def project_key(self, key):
         """Do once for each source what the score needs of the keys: `[B, S, Dk]` -> `[B, S, K]`."""

@@ -35,6 +35,10 @@ class PositionalEmbedding(layers.Layer):
         self, vocabulary_size, model_dim, positions="sinusoidal", max_length=None, scale=True, **kwargs
     ):
         super().__init__(**kwargs)
+        for name, value in (("vocabulary_size", vocabulary_size), ("model_dim", model_dim)):
+            if not isinstance(value, int) or value < 1:
+                raise ValueError(f"{name} must be an integer of at least 1, received {value!r}.")
+        self.input_spec = layers.InputSpec(ndim=2)
         self.vocabulary_size = vocabulary_size
         self.model_dim = model_dim
         self.max_length = max_length

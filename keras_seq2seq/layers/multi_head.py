@@ -67,6 +67,7 @@ class _HeadedAttention(layers.Layer):
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
         self.output_initializer = keras.initializers.get(output_initializer or kernel_initializer)
         self.dropout_layer = layers.Dropout(dropout, dtype=self.dtype_policy, name="dropout")
+        self.input_spec = layers.InputSpec(ndim=3)
         self.supports_masking = True
 
     def _dense(self, fan_in, sizes, name, initializer=None):

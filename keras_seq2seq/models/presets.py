@@ -94,7 +94,7 @@ def transformer_seq2seq(
     Raises:
         ValueError: an unknown size or encoding; `share_embeddings` with two vocabularies of unequal size.
     """
-    target_size = target_vocabulary_size or source_vocabulary_size
+    target_size = source_vocabulary_size if target_vocabulary_size is None else target_vocabulary_size
     if share_embeddings is None:
         share_embeddings = target_vocabulary_size is None
     if share_embeddings and target_size != source_vocabulary_size:
@@ -125,7 +125,11 @@ def transformer_seq2seq(
     target = None if share_embeddings else embedding(target_size, "target_embedding")
     encoder = TransformerEncoder(source, layers, name="encoder", **stack())
     decoder = TransformerDecoder(
-        target, decoder_layers or layers, tie_embeddings=tie_embeddings, name="decoder", **stack()
+        target,
+        layers if decoder_layers is None else decoder_layers,
+        tie_embeddings=tie_embeddings,
+        name="decoder",
+        **stack(),
     )
     return Seq2Seq(encoder, decoder, name=name)
 

@@ -34,6 +34,8 @@ class _Stack(layers.Layer):
     def __init__(self, embedding, num_layers, *, positions=None, dropout=0.0, block=None, **kwargs):
         super().__init__(**kwargs)
         self.embedding = embedding
+        if not isinstance(num_layers, int) or num_layers < 1:
+            raise ValueError(f"num_layers must be an integer of at least 1, received {num_layers!r}.")
         self.num_layers = num_layers
         self.positions = positions or Positions(dtype=self.dtype_policy)
         self.dropout = dropout

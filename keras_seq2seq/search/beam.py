@@ -3,6 +3,7 @@
 Legend: B sources, W beam width, V vocabulary, L maximum length, N returned hypotheses.
 """
 
+import math
 from dataclasses import dataclass
 
 from keras import ops
@@ -46,8 +47,15 @@ class Beam:
     stop: str = "first"
 
     def __post_init__(self):
+        for name in ("width", "n_best"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int):
+                raise ValueError(f"{name} must be an integer, received {value!r}.")
         if self.width < 1:
             raise ValueError(f"width must be at least 1, received {self.width}.")
+        penalty = self.length_penalty
+        if not isinstance(penalty, (int, float)) or not math.isfinite(penalty):
+            raise ValueError(f"length_penalty must be a finite number, received {penalty!r}.")
         if not 1 <= self.n_best <= self.width:
             raise ValueError(
                 f"n_best must be between 1 and the beam's width of {self.width}, received {self.n_best}."

@@ -15,7 +15,7 @@ import tensorflow as tf
 import tensorflow_text
 from sentencepiece import sentencepiece_model_pb2
 
-from keras_seq2seq.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Tokenizer
+from keras_seq2seq.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Tokenizer, utf8
 
 _LOGGER = logging.getLogger(__name__)
 _FILE = "sentencepiece.model"
@@ -104,6 +104,8 @@ class SentencePiece(Tokenizer):
         ):
             if value not in known:
                 raise ValueError(f"{name} must be one of {known}, got {value!r}.")
+        _check_count("vocabulary_size", vocabulary_size, len(_CONTROL) + 1)
+        _check_count("max_lines", max_lines, 1)
         if byte_fallback is None:
             byte_fallback = vocabulary_size >= _BYTE_FALLBACK_FROM
         if character_coverage is None:
@@ -157,6 +159,12 @@ class SentencePiece(Tokenizer):
             raise ValueError(f"{path!r} is damaged: {error}") from error
 
 
+def _check_count(name: str, value: Any, least: int) -> None:
+    """Refuse what the trainer does not take for a count, or would take for no limit."""
+    if not isinstance(value, int) or not least <= value < 2**31:
+        raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}.")
+
+
 def _train(lines: Iterable[str | bytes], normalization: str, options: dict[str, Any]) -> bytes:
     """Run the trainer and give the serialized model; turn its complaints into sentences."""
     model = io.BytesIO()
@@ -202,7 +210,9 @@ class _Slices:
     def __iter__(self) -> Iterator[str]:
         try:
             for line in self._lines:
-                text = line.decode("utf-8", "replace") if isinstance(line, bytes) else line
+                if not isinstance(line, (str, bytes)):
+                    raise TypeError(f"lines must hold strings, got {line!r}.")
+                text = utf8(line).decode("utf-8", "replace")
                 for start in range(0, len(text), _SLICE):
                     self.empty = False
                     yield text[start : start + _SLICE]
@@ -221,5 +231,6 @@ def _explain(error: RuntimeError, options: dict[str, Any], empty: bool) -> Excep
             f"this text need {required[1]} with character_coverage={options['character_coverage']}"
             f" and byte_fallback={options['byte_fallback']}."
         )
-    reason = str(error).splitlines()[0]
-    return ValueError(f"SentencePiece could not be trained with {options}: {reason}")
+    reason, given = str(error).splitlines()[0], dict(options)
+    given.pop("normalization_rule_tsv", None)  # a path that is gone by now
+    return ValueError(f"SentencePiece could not be trained with {given}: {reason}")

@@ -138,12 +138,15 @@ def load(directory: str | os.PathLike[str]) -> Tokenizer:
     try:
         with open(path, encoding="utf-8") as file:
             kind = json.load(file)["kind"]
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ValueError(f"{path!r} does not describe a tokenizer.") from error
     kinds = {cls.__name__: cls for cls in _subclasses(Tokenizer)}
-    if kind not in kinds:
+    if not isinstance(kind, str) or kind not in kinds:
         raise ValueError(f"{path!r} names the tokenizer kind {kind!r}, known are {sorted(kinds)}.")
-    return kinds[kind]._from_files(os.fspath(directory))
+    try:
+        return kinds[kind]._from_files(os.fspath(directory))
+    except FileNotFoundError as error:
+        raise ValueError(f"{os.fspath(directory)!r} is damaged: {error.filename!r} is missing.") from error
 
 
 def _subclasses(cls: type[Tokenizer]) -> Iterator[type[Tokenizer]]:
@@ -168,13 +171,14 @@ def _replace(path: str, content: bytes) -> None:
 def _string_tensor(strings: Any) -> Any:
     """Make a string tensor; Python text goes through bytes objects, because arrays of text drop NULs."""
     if isinstance(strings, (str, bytes)):
-        return tf.constant(_utf8(strings))
+        return tf.constant(utf8(strings))
     if isinstance(strings, (list, tuple)) and all(isinstance(text, (str, bytes)) for text in strings):
-        return tf.constant(np.array([_utf8(text) for text in strings], dtype=object), tf.string)
+        return tf.constant(np.array([utf8(text) for text in strings], dtype=object), tf.string)
     return tf.convert_to_tensor(strings, tf.string)
 
 
-def _utf8(text: str | bytes) -> bytes:
+def utf8(text: str | bytes) -> bytes:
+    """Encode text; a lone surrogate becomes U+FFFD. Bytes are left as they are."""
     if isinstance(text, bytes):
         return text
     return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace").encode("utf-8")

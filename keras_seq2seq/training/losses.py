@@ -45,12 +45,23 @@ def smoothed_crossentropy(labels, logits, label_smoothing=0.0):
     return loss(ops.cast(logits, "float32"))
 
 
+def _checked(labels, size):
+    """Return 0, and have the backend look every label up, which TensorFlow refuses for one out of range."""
+    labels = ops.where(labels < 0, size, labels)  # Keras counts these from the end
+    return ops.cast(ops.sum(ops.take(ops.zeros((size,), "int32"), labels, axis=0)), "float32")
+
+
 @keras.saving.register_keras_serializable(package="keras_seq2seq")
 class SmoothedCrossentropy(keras.losses.Loss):
     """Label-smoothed cross-entropy, summed with the weights that come with the batch.
 
     Those weights sum to 1 over the global batch, which makes the sum a mean over tokens that depends neither
     on padding nor on the number of replicas.
+
+    Labels where the weight is 0 are ignored, whatever they are. Another label outside the vocabulary, such as
+    from a tokenizer with more ids than the model, is an error of TensorFlow's on a CPU: "indices ... is not
+    in [0, V)". Under XLA and on accelerators nothing can be raised in the midst of a step: the loss stays
+    finite there, and wrong.
 
     Args:
         label_smoothing: e in [0, 1), the weight of the uniform distribution.
@@ -61,6 +72,13 @@ class SmoothedCrossentropy(keras.losses.Loss):
         if not 0.0 <= label_smoothing < 1.0:
             raise ValueError(f"label_smoothing must be in [0, 1), received {label_smoothing}.")
         self.label_smoothing = label_smoothing
+
+    def __call__(self, y_true, y_pred, sample_weight=None):
+        """Return the weighted sum of the loss; a label that counts must be in the vocabulary."""
+        labels = ops.cast(y_true, "int32")
+        if sample_weight is not None:
+            labels = ops.where(ops.convert_to_tensor(sample_weight) > 0, labels, 0)
+        return super().__call__(y_true, y_pred, sample_weight) + _checked(labels, y_pred.shape[-1])
 
     def call(self, y_true, y_pred):
         """Return the loss of each position, `[B, T]`."""

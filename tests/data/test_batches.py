@@ -330,12 +330,22 @@ def test_memory_is_bounded_by_the_buffer(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"tokens_per_batch": 0}, "tokens_per_batch must be at least 1, got 0"),
-        ({"max_length": 0}, "max_length must be at least 1, got 0"),
-        ({"shuffle_buffer": 0}, "shuffle_buffer must be at least 1, got 0"),
-        ({"max_buckets": 0}, "max_buckets must be at least 1, got 0"),
-        ({"width_multiple": 0}, "width_multiple must be at least 1, got 0"),
-        ({"seed": -1}, "seed must be at least 0, got -1"),
+        ({"tokens_per_batch": 0}, "tokens_per_batch must be an integer of at least 1, got 0"),
+        ({"max_length": 0}, "max_length must be an integer of at least 1, got 0"),
+        ({"shuffle_buffer": 0}, "shuffle_buffer must be an integer of at least 1, got 0"),
+        ({"max_buckets": 0}, "max_buckets must be an integer of at least 1, got 0"),
+        ({"width_multiple": 0}, "width_multiple must be an integer of at least 1, got 0"),
+        ({"seed": -1}, "seed must be an integer of at least 0, got -1"),
+        ({"seed": "a"}, "seed must be an integer of at least 0, got 'a'"),
+        ({"tokens_per_batch": 64.5}, "tokens_per_batch must be an integer of at least 1, got 64.5"),
+        ({"max_length": "a"}, "max_length must be an integer of at least 1, got 'a'"),
+        ({"max_source_length": 0}, "max_source_length must be an integer of at least 1, got 0"),
+        ({"width_multiple": 1.5}, "width_multiple must be an integer of at least 1, got 1.5"),
+        ({"shuffle_buffer": True}, "shuffle_buffer must be an integer of at least 1, got True"),
+        ({"buckets": 8}, "buckets must be a list of widths, got 8"),
+        ({"buckets": [0, 32]}, "every width in buckets must be an integer of at least 1, got 0"),
+        ({"buckets": [-1, 32]}, "every width in buckets must be an integer of at least 1, got -1"),
+        ({"buckets": [(8, 8, 8)]}, r"buckets must be widths S = T or pairs \(S, T\), got \(8, 8, 8\)"),
         (
             {"tokens_per_batch": 16},
             "No pair is left to make a batch of: 2 of 2 pairs dropped: 2 longer than 16",
@@ -357,6 +367,14 @@ def test_bad_arguments_get_one_sentence(options, message):
     pairs = [("a" * 20, "b" * 20)] * 2
     with pytest.raises(ValueError, match=message):
         batches(pairs, **options)
+
+
+def test_a_batch_for_many_more_pairs_than_there_are_is_not_filled_up():
+    pairs = [("a" * 5, "b" * 5)] * 11
+    (batch,) = arrays(batches(pairs, tokens_per_batch=10**9, fixed_shapes=True))
+    assert batch[1].shape == (16, 8)
+    (batch,) = arrays(batches(pairs, tokens_per_batch=10**30))
+    assert batch[1].shape == (11, 8)
 
 
 def test_a_corpus_that_changed_is_refused(tmp_path):

@@ -248,7 +248,7 @@ def test_every_line_is_in_one_batch_of_an_epoch(options, fixed_shapes):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"max_length": 0}, "max_length must be at least 1, got 0"),
+        ({"max_length": 0}, "max_length must be an integer of at least 1, got 0"),
         ({"max_length": 3}, "No line is left to make a batch of: 2 of 2 lines dropped: 2 longer than 3"),
         ({"buckets": [8, 4]}, r"buckets must grow, got \(4, 4\) after \(8, 8\)"),
     ],

@@ -9,7 +9,9 @@ import tensorflow as tf
 from references import Weights, alibi_slopes, multi_head, randomize, rotary
 
 from keras_seq2seq.layers import (
+    BahdanauAttention,
     LinearBias,
+    LuongAttention,
     MultiHeadAttention,
     MultiHeadSelfAttention,
     RotaryPositions,
@@ -250,6 +252,15 @@ def test_impossible_heads_are_refused() -> None:
         MultiHeadAttention(8, K, num_key_value_heads=3)
     with pytest.raises(ValueError, match=r"num_heads=5.*size 12"):
         MultiHeadSelfAttention(5).build((None, None, 12))
+
+
+@pytest.mark.parametrize("shape", [(B, D), (B, T, 2, D)])
+def test_another_rank_is_refused(shape: tuple) -> None:
+    for layer in (MultiHeadAttention(H, K), BahdanauAttention(K), LuongAttention()):
+        with pytest.raises(ValueError, match="expected ndim=3"):
+            layer(np.ones(shape, "float32"), np.ones(shape, "float32"))
+    with pytest.raises(ValueError, match="expected ndim=3"):
+        MultiHeadSelfAttention(H)(np.ones(shape, "float32"))
 
 
 def test_head_size_comes_from_the_model(x: np.ndarray) -> None:

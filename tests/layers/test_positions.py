@@ -170,6 +170,12 @@ def test_positional_embedding_refuses_unknown_positions(bad: tuple) -> None:
         PositionalEmbedding(9, 4, *bad)
 
 
+@pytest.mark.parametrize("shape", [(3,), (2, 3, 4)])
+def test_positional_embedding_refuses_ids_of_another_rank(shape: tuple) -> None:
+    with pytest.raises(ValueError, match="expected ndim=2"):
+        PositionalEmbedding(9, 4)(np.ones(shape, "int32"))
+
+
 def test_positional_embedding_marks_real_tokens_for_keras_masks() -> None:
     ids = keras.Input((None,), dtype="int32")
     mask = keras.Model(ids, PositionalEmbedding(9, 4)(ids)).outputs[0]._keras_mask

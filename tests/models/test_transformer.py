@@ -183,6 +183,11 @@ def test_vocabularies_may_differ() -> None:
         ({"placement": "sandwich"}, "placement.*'sandwich'"),
         ({"num_key_value_heads": 3}, "num_key_value_heads=3"),
         ({"num_layer": 3}, "num_layer.*3"),
+        ({"num_layers": 0}, "num_layers.*received 0"),
+        ({"decoder_layers": 0}, "num_layers.*received 0"),
+        ({"model_dim": 0}, "model_dim.*received 0"),
+        ({"target_vocabulary_size": 0}, "vocabulary_size.*received 0"),
+        ({"share_embeddings": True, "target_vocabulary_size": 0}, "target_vocabulary_size=0"),
     ],
 )
 def test_bad_options_are_named(options: dict, message: str) -> None:

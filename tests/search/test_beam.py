@@ -191,6 +191,11 @@ def test_fewer_candidates_than_places(limit: int) -> None:
     ("options", "message"),
     [
         ({"width": 0}, "width.*received 0"),
+        ({"width": 1.5}, "width must be an integer, received 1.5"),
+        ({"width": "4"}, "width must be an integer, received '4'"),
+        ({"width": 4, "n_best": 2.0}, "n_best must be an integer, received 2.0"),
+        ({"width": 4, "length_penalty": float("nan")}, "length_penalty.*finite.*nan"),
+        ({"width": 4, "length_penalty": None}, "length_penalty.*finite.*None"),
         ({"width": 4, "n_best": 5}, "n_best.*width of 4.*received 5"),
         ({"width": 4, "n_best": 0}, "n_best.*received 0"),
         ({"width": 4, "penalty": "google"}, "penalty.*'google'"),

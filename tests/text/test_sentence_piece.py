@@ -196,6 +196,13 @@ def test_bytes_are_taken_and_invalid_utf8_replaced():
     assert decoded(tokenizer.detokenize(tokenizer.tokenize(["ab\ufffd"]))) == ["ab\ufffd"]
 
 
+def test_a_lone_surrogate_is_learnt_as_an_invalid_character():
+    tokenizer = SentencePiece.train(["ab\ud800 c"] * 3, vocabulary_size=12)
+    assert decoded(tokenizer.detokenize(tokenizer.tokenize(["ab\ufffd"]))) == ["ab\ufffd"]
+    with pytest.raises(TypeError, match="lines must hold strings, got 1"):
+        SentencePiece.train([1], vocabulary_size=12)  # type: ignore[list-item]
+
+
 @pytest.mark.parametrize(
     ("lines", "options", "message"),
     [
@@ -205,7 +212,12 @@ def test_bytes_are_taken_and_invalid_utf8_replaced():
         (["abc def"], {"vocabulary_size": 50, "byte_fallback": True}, r"need 2\d\d"),
         (["abc"], {"model_type": "word"}, "model_type must be one of .*'word'"),
         (["abc"], {"normalization": "nfd"}, "normalization must be one of .*'nfd'"),
-        (["abc"], {"character_coverage": 7.0}, "could not be trained"),
+        (["abc"], {"character_coverage": 7.0}, "could not be trained with {[^/]*}"),
+        *[
+            (["abc"], {"vocabulary_size": size}, f"vocabulary_size must be an integer.*{size!r}")
+            for size in (0, -1, 4, 7.5, "many", None, 10**30)
+        ],
+        (["abc"], {"max_lines": 0}, "max_lines must be an integer of at least 1, got 0"),
     ],
 )
 def test_bad_arguments_get_one_sentence(lines, options, message):

@@ -60,6 +60,9 @@ def test_what_is_no_tokenizer_is_refused(tokenizer, tmp_path):
         ("{", "does not describe"),
         ("[]", "does not describe"),
         ('{"kind": "Runes"}', "'Runes'"),
+        ('{"kind": ["Runes"]}', r"\['Runes'\]"),
+        ('{"kind": "Words"}', "is damaged: .*words.json' is missing"),
+        ("[" * 100_000, "does not describe"),
     ):
         (tmp_path / "tokenizer.json").write_text(content)
         with pytest.raises(ValueError, match=message):

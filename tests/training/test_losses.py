@@ -97,6 +97,19 @@ def test_ignored_labels_count_nothing(batch) -> None:
     assert float(loss(ignored, logits, weights)) == pytest.approx(float(loss(labels, logits, weights)))
 
 
+@pytest.mark.parametrize("label", [V, -1])
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_label_outside_the_vocabulary_that_counts_is_an_error(batch, label: int, compiled: bool) -> None:
+    labels, logits, weights = batch
+    loss = tf.function(SmoothedCrossentropy(0.1)) if compiled else SmoothedCrossentropy(0.1)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="is not in"):
+        loss(np.full_like(labels, label), logits, weights)
+    xla = tf.function(SmoothedCrossentropy(0.1), jit_compile=True)(
+        np.full_like(labels, label), logits, weights
+    )
+    assert np.isfinite(xla)
+
+
 @pytest.mark.parametrize("e", [0.0, 0.3])
 def test_it_is_what_keras_computes(batch, e: float) -> None:
     labels, logits, weights = batch
