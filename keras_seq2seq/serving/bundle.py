@@ -16,6 +16,7 @@ the new one. Other files in it are left alone.
 
 import contextlib
 import dataclasses
+import inspect
 import json
 import os
 import re
@@ -88,7 +89,12 @@ def load(cls: type[Served], directory: str | os.PathLike[str]) -> dict[str, Any]
             f"{directory!r} is damaged: its files do not have the fingerprint in {_CARDS[cls.KIND]}."
         )
     strategy = strategy_from_config(card["strategy"])
-    return {"model": model, **sides, "strategy": strategy, **card["settings"]}
+    unknown = set(card["settings"]) - set(inspect.signature(cls).parameters)
+    if unknown:
+        raise ValueError(
+            f"this version of keras_seq2seq does not know the settings {', '.join(sorted(unknown))}."
+        )
+    return {**card["settings"], "model": model, **sides, "strategy": strategy}
 
 
 def _read_card(directory: str, kind: str) -> dict[str, Any]:
@@ -101,8 +107,13 @@ def _read_card(directory: str, kind: str) -> dict[str, Any]:
         with open(path, encoding="utf-8") as file:
             card = json.load(file)
         number, found = card["format"], card["kind"]
-        complete = {"content", "strategy", "settings", "fingerprint"} <= set(card)
-    except (ValueError, KeyError, TypeError) as error:
+        complete = (
+            re.fullmatch("content-[0-9a-f]+", card["content"])
+            and isinstance(card["strategy"], dict)
+            and isinstance(card["settings"], dict)
+            and isinstance(card["fingerprint"], str)
+        )
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ValueError(f"{path!r} does not describe a {kind.lower()}.") from error
     if found != kind or not complete:
         raise ValueError(f"{path!r} does not describe a {kind.lower()}.")

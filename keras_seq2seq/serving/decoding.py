@@ -53,7 +53,9 @@ class Decoding:
         """
         settings = self.settings
         length = row_lengths(source)
-        scaled = tf.cast(tf.cast(length, tf.float32) * settings.length_factor, tf.int32)
+        # Bounded before it is an integer, which large numbers do not fit.
+        scaled = tf.cast(length, tf.float32) * settings.length_factor
+        scaled = tf.cast(tf.minimum(scaled, settings.max_length), tf.int32)
         limit = tf.minimum(scaled + settings.length_offset, settings.max_length)
         if prefix is not None:
             given = tf.maximum(row_lengths(prefix) - 1, 0)  # BOS is not part of the translation

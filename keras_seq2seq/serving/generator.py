@@ -15,7 +15,7 @@ from keras_seq2seq.serving.generation import Generation, completions
 from keras_seq2seq.serving.generator_signatures import GeneratorFunctions
 from keras_seq2seq.serving.results import Hypothesis, TargetScore, generated_ids, hypotheses, target_scores
 from keras_seq2seq.serving.rows import last_rows, scored_rows, strings
-from keras_seq2seq.serving.served import check_n_best, check_vocabulary, require_tensorflow
+from keras_seq2seq.serving.served import check_n_best, check_parts, check_vocabulary, require_tensorflow
 from keras_seq2seq.serving.settings import GeneratorSettings
 from keras_seq2seq.text import BOS_ID, Tokenizer
 
@@ -74,7 +74,8 @@ class Generator:
         require_tensorflow("Generator")
         self.model = model
         self.tokenizer = tokenizer
-        self.strategy = strategy or Greedy()
+        self.strategy = Greedy() if strategy is None else strategy
+        check_parts(self.strategy, tokenizer=tokenizer)
         self.settings = GeneratorSettings.for_model(
             model,
             max_new_tokens=max_new_tokens,

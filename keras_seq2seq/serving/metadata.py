@@ -62,7 +62,11 @@ def strategy_from_config(config: dict[str, Any]) -> Any:
     """
     config = dict(config)
     kind = config.pop("kind", None)
-    if kind not in search.__all__ or not dataclasses.is_dataclass(getattr(search, kind)):
+    if (
+        not isinstance(kind, str)
+        or kind not in search.__all__
+        or not dataclasses.is_dataclass(getattr(search, kind))
+    ):
         raise ValueError(f"this version of keras_seq2seq has no search strategy {kind!r}.")
     try:
         return getattr(search, kind)(**config)

@@ -8,7 +8,7 @@ import numpy as np
 
 from keras_seq2seq.text import EOS_ID, UNK_ID, Tokenizer
 
-__all__ = ["cut_rows", "ended_rows", "is_blank", "last_rows", "scored_rows", "strings"]
+__all__ = ["cut_rows", "ended_rows", "is_blank", "last_rows", "listed", "scored_rows", "strings"]
 
 
 def strings(name: str, texts: str | Iterable[str]) -> list[str]:
@@ -19,11 +19,25 @@ def strings(name: str, texts: str | Iterable[str]) -> list[str]:
     """
     if isinstance(texts, str):
         return [texts]
-    texts = list(texts)
+    texts = listed(name, texts, "a string or a list of strings")
     for i, text in enumerate(texts):
         if not isinstance(text, str):
             raise TypeError(f"{name} must be a string or a list of strings, received {text!r} at [{i}].")
     return texts
+
+
+def listed(name: str, values: Any, expected: str = "a list") -> list[Any]:
+    """Return what was given for several texts as a list.
+
+    Raises:
+        TypeError: one string, or something that is no collection.
+    """
+    try:
+        if not isinstance(values, (str, bytes)):
+            return list(values)
+    except TypeError as error:
+        raise TypeError(f"{name} must be {expected}, received {values!r:.80}.") from error
+    raise TypeError(f"{name} must be {expected}, received {values!r:.80}.")
 
 
 def is_blank(text: str) -> bool:
@@ -90,7 +104,11 @@ def _warn_of_cuts(rows: list[np.ndarray], most: int, what: str, then: str = "wer
 
 
 def _checked(name: str, row: Any, vocabulary_size: int) -> np.ndarray:
-    ids = np.asarray(row, np.int32).reshape(-1) if len(row) else np.zeros(0, np.int32)
+    if isinstance(row, bytes) or not isinstance(row, (Sequence, np.ndarray)):
+        raise TypeError(f"{name} must be a string or a list of ids, received {row!r:.80}.")
+    ids = np.asarray(row) if len(row) else np.zeros(0, np.int32)
+    if ids.ndim != 1 or ids.dtype.kind not in "iu":
+        raise TypeError(f"{name} must be a string or a list of ids, received {row!r:.80}.")
     if len(ids) and ids[-1] == EOS_ID:
         ids = ids[:-1]
     wrong = (ids != UNK_ID) & ((ids <= EOS_ID) | (ids >= vocabulary_size))
@@ -99,4 +117,4 @@ def _checked(name: str, row: Any, vocabulary_size: int) -> np.ndarray:
             f"{name} holds the id {ids[wrong][0]}, "
             f"expected {UNK_ID} or {EOS_ID + 1} to {vocabulary_size - 1}."
         )
-    return ids
+    return ids.astype(np.int32)

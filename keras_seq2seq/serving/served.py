@@ -1,6 +1,7 @@
 """What a translator and a generator have in common, so that one code saves, exports and verifies both."""
 
 from collections.abc import Iterator
+from numbers import Integral
 from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import keras
@@ -12,6 +13,7 @@ __all__ = [
     "Functions",
     "Served",
     "check_n_best",
+    "check_parts",
     "check_vocabulary",
     "require_tensorflow",
     "tokenizers",
@@ -76,9 +78,11 @@ def tokenizers(served: Served) -> dict[str, Tokenizer]:
     return found
 
 
-def check_n_best(n_best: int, strategy: Any) -> None:
+def check_n_best(n_best: Any, strategy: Any) -> None:
     """Raise a ValueError unless the strategy returns that many hypotheses."""
-    if not 1 <= n_best <= strategy.width:
+    if isinstance(n_best, bool) or not isinstance(n_best, Integral):
+        raise ValueError(f"n_best must be an integer, received {n_best!r}.")
+    if not 1 <= int(n_best) <= strategy.width:
         raise ValueError(
             f"n_best must be between 1 and the {strategy.width} hypotheses of {strategy}, received {n_best}."
         )
@@ -88,6 +92,17 @@ def check_vocabulary(name: str, tokenizer: Tokenizer, size: int | None) -> None:
     """Raise a ValueError if the tokenizer has more ids than the model, `size`."""
     if size is not None and tokenizer.vocabulary_size > size:
         raise ValueError(f"the {name} has {tokenizer.vocabulary_size} ids, the model only {size}.")
+
+
+def check_parts(strategy: Any, **tokenizers: Any) -> None:
+    """Raise a TypeError for what is no search strategy or no tokenizer."""
+    if isinstance(strategy, type) or not hasattr(strategy, "advance"):
+        raise TypeError(
+            f"strategy must be one of keras_seq2seq.search such as Beam(4), received {strategy!r}."
+        )
+    for name, tokenizer in tokenizers.items():
+        if not isinstance(tokenizer, Tokenizer):
+            raise TypeError(f"{name} must be a tokenizer of keras_seq2seq.text, received {tokenizer!r}.")
 
 
 def require_tensorflow(kind: str) -> None:

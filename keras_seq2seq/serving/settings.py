@@ -1,5 +1,6 @@
 """How a translator or a generator cuts, batches and compiles: plain values, checked once."""
 
+import math
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -24,8 +25,9 @@ class Settings:
     def __post_init__(self) -> None:
         for name in ("max_length", "max_source_length", "length_offset", "batch_size", "tokens_per_batch"):
             _check_count(name, getattr(self, name))
-        if not self.length_factor >= 0:
-            raise ValueError(f"length_factor must be at least 0, received {self.length_factor!r}.")
+        factor = self.length_factor
+        if isinstance(factor, bool) or not isinstance(factor, (int, float)) or not 0 <= factor < math.inf:
+            raise ValueError(f"length_factor must be a finite number of at least 0, received {factor!r}.")
         _check_flag("jit_compile", self.jit_compile)
 
     @classmethod

@@ -13,8 +13,8 @@ from keras_seq2seq.serving.batching import Rows, in_batches, pad_for, pad_rows
 from keras_seq2seq.serving.compiled import SCORE_LOGITS
 from keras_seq2seq.serving.decoding import Decoding
 from keras_seq2seq.serving.results import Hypothesis, TargetScore, generated_ids, hypotheses, target_scores
-from keras_seq2seq.serving.rows import cut_rows, ended_rows, is_blank, strings
-from keras_seq2seq.serving.served import check_n_best, check_vocabulary, require_tensorflow
+from keras_seq2seq.serving.rows import cut_rows, ended_rows, is_blank, listed, strings
+from keras_seq2seq.serving.served import check_n_best, check_parts, check_vocabulary, require_tensorflow
 from keras_seq2seq.serving.settings import Settings
 from keras_seq2seq.serving.signatures import TextFunctions
 from keras_seq2seq.text import BOS_ID, Tokenizer
@@ -73,7 +73,8 @@ class Translator:
         self.model = model
         self.source_tokenizer = source_tokenizer
         self.target_tokenizer = target_tokenizer or source_tokenizer
-        self.strategy = strategy or Beam(4)
+        self.strategy = Beam(4) if strategy is None else strategy
+        check_parts(self.strategy, source_tokenizer=source_tokenizer, target_tokenizer=self.target_tokenizer)
         self.settings = Settings.for_model(
             model,
             max_length=max_length,
@@ -157,6 +158,7 @@ class Translator:
         """
         if isinstance(sources, str):
             return self.score([sources], [targets])[0]
+        sources, targets = listed("sources", sources), listed("targets", targets)
         if len(sources) != len(targets):
             raise ValueError(
                 f"targets must have one entry for each of {len(sources)} sources, received {len(targets)}."
@@ -197,7 +199,7 @@ class Translator:
         return TextFunctions(self, n_best)
 
     def _prefixes(self, prefixes: Sequence[Text], count: int) -> list[np.ndarray]:
-        if isinstance(prefixes, str) or len(prefixes) != count:
+        if isinstance(prefixes, str) or len(prefixes := listed("prefixes", prefixes)) != count:
             raise ValueError(
                 f"prefixes must have one entry for each of the {count} texts, received {prefixes!r:.80}."
             )

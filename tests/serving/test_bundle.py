@@ -109,6 +109,15 @@ def test_a_directory_that_is_no_translator_is_named(tmp_path):
         ("strategy", {"kind": "Guess"}, "has no search strategy 'Guess'"),
         ("strategy", {"kind": "Beam", "width": 2, "depth": 3}, "cannot read the strategy Beam"),
         ("content", "content-0", "is missing"),
+        ("content", "../content-0", "does not describe a translator"),
+        ("content", None, "does not describe a translator"),
+        ("settings", [], "does not describe a translator"),
+        ("settings", {"width": 3}, "does not know the settings width"),
+        ("settings", {"length_factor": "a"}, "length_factor must be a finite number"),
+        ("strategy", "Beam", "does not describe a translator"),
+        ("strategy", {"kind": ["Beam"]}, "has no search strategy"),
+        ("strategy", {"kind": "Beam", "width": "4"}, "width must be an integer, received '4'"),
+        ("fingerprint", None, "does not describe a translator"),
     ],
 )
 def test_a_damaged_translator_is_refused(greedy, tmp_path, name, value, message):

@@ -78,6 +78,15 @@ def test_n_best_out_of_range_is_refused(beam, n_best):
         beam.translate(["a"], n_best=n_best)
 
 
+@pytest.mark.parametrize("n_best", [1.5, "2", None, True])
+def test_n_best_that_is_no_integer_is_refused(beam, tmp_path, n_best):
+    with pytest.raises(ValueError, match=f"n_best must be an integer, received {n_best!r}"):
+        beam.translate(["a"], n_best=n_best)
+    if n_best is not None:
+        with pytest.raises(ValueError, match=f"n_best must be an integer, received {n_best!r}"):
+            beam.export(tmp_path, n_best=n_best)
+
+
 def test_a_beam_of_one_is_greedy(model, english, chinese, greedy, texts):
     beam = ks.search.Beam(1, length_penalty=0.0)
     one = ks.Translator(model, english, chinese, beam, length_factor=1.0).translate(texts)
@@ -221,6 +230,36 @@ def test_what_is_no_text_is_refused(greedy):
         greedy(["a", 3])
     with pytest.raises(TypeError, match=r"received b'a' at \[0\]"):
         greedy([b"a"])
+    for value in (None, 3, b"ab", np.array("a")):
+        with pytest.raises(TypeError, match=r"texts must be a string or a list of strings, received"):
+            greedy(value)
+
+
+@pytest.mark.parametrize("row", [None, 3, b"a", [5.5], [[5, 6]], ["a"], [None]])
+def test_what_is_neither_text_nor_ids_is_refused(greedy, row):
+    message = "must be a string or a list of ids, received"
+    with pytest.raises(TypeError, match=rf"prefixes\[0\] {message}"):
+        greedy.translate(["a"], prefixes=[row])
+    with pytest.raises(TypeError, match=rf"sources\[1\] {message}"):
+        greedy.score(["a", row], ["b", "c"])
+    with pytest.raises(TypeError, match=rf"targets\[0\] {message}"):
+        greedy.score("a", row)
+
+
+def test_ids_that_no_integer_of_32_bits_holds_are_refused(greedy):
+    with pytest.raises(ValueError, match=rf"prefixes\[0\] holds the id {2**40}"):
+        greedy.translate(["a"], prefixes=[[2**40]])
+
+
+def test_several_things_come_as_a_list(greedy):
+    assert greedy.score((text for text in "ab"), (text for text in "cd")) == greedy.score(
+        ["a", "b"], ["c", "d"]
+    )
+    for sources, targets in ((None, None), (["a"], "b"), (["a"], None)):
+        with pytest.raises(TypeError, match="must be a list, received"):
+            greedy.score(sources, targets)
+    with pytest.raises(TypeError, match="prefixes must be a list, received 3"):
+        greedy.translate(["a"], prefixes=3)
 
 
 def test_xla_gives_the_same(model, english, chinese, texts, tracings):
@@ -269,14 +308,34 @@ def test_learned_positions_limit_the_lengths(make_model, english, chinese):
     [
         ({"max_length": 0}, "max_length must be an integer of at least 1, received 0"),
         ({"batch_size": 2.5}, "batch_size must be an integer of at least 1, received 2.5"),
-        ({"length_factor": -1}, "length_factor must be at least 0, received -1"),
-        ({"length_factor": float("nan")}, "length_factor must be at least 0"),
+        ({"length_factor": -1}, "length_factor must be a finite number of at least 0, received -1"),
+        *[
+            ({"length_factor": factor}, f"length_factor must be a finite number.* received {factor!r}")
+            for factor in (float("nan"), float("inf"), "a", None)
+        ],
         ({"jit_compile": "auto"}, "jit_compile must be True or False"),
     ],
 )
 def test_impossible_settings_are_refused(model, english, chinese, settings, message):
     with pytest.raises(ValueError, match=message):
         ks.Translator(model, english, chinese, **settings)
+
+
+def test_a_large_factor_leaves_the_other_limits(model, english, chinese):
+    greedy = ks.search.Greedy()
+    usual = ks.Translator(model, english, chinese, greedy, max_length=30, length_offset=30)
+    free = ks.Translator(model, english, chinese, greedy, max_length=30, length_factor=1e30)
+    assert free("Do you want a drink?") == usual("Do you want a drink?") != ""
+
+
+def test_what_is_no_part_of_a_translator_is_named(model, english, chinese):
+    for strategy in ("beam", ks.search.Beam, 4, 0):
+        with pytest.raises(TypeError, match="strategy must be one of keras_seq2seq"):
+            ks.Translator(model, english, chinese, strategy)
+    with pytest.raises(TypeError, match=r"source_tokenizer must be a tokenizer .*received 'english'"):
+        ks.Translator(model, "english", chinese)
+    with pytest.raises(TypeError, match="strategy must be"):
+        ks.Generator(model, english, "greedy")
 
 
 def test_tokenizers_must_fit_the_model(model, english, chinese):
