@@ -12,8 +12,10 @@ from pathlib import Path
 import keras
 import numpy as np
 import pytest
+from c_loader import run_signature
 from references import randomize
 
+import keras_seq2seq as ks
 from keras_seq2seq import models
 
 V, B = 13, 3
@@ -133,6 +135,38 @@ def test_the_mixes_are_few() -> None:
 @pytest.mark.parametrize("mix", MIXES, ids=label)
 def test_all_pairs_of_choices(mix: Mix, tmp_path: Path) -> None:
     check(mix, tmp_path / "model.keras")
+
+
+def exported_mixes() -> list[Mix]:
+    """Two encoder-decoders and two language models in float32, each with another encoding of positions."""
+    chosen: dict[object, Mix] = {}
+    for kind in ("seq2seq", "lm"):
+        fitting = [mix for mix in MIXES if mix["kind"] == kind and mix["policy"] == "float32"]
+        for mix in fitting:
+            if sum(other["kind"] == kind for other in chosen.values()) < 2:
+                chosen.setdefault(mix["positions"], mix)
+    return list(chosen.values())
+
+
+@pytest.mark.parametrize("mix", exported_mixes(), ids=label)
+def test_exported_mixes_answer_as_in_memory(mix: Mix, tmp_path: Path) -> None:
+    """Through TensorFlow's C interface with XLA off, greedy and beam."""
+    letters = ks.text.Characters.build("abcdefghi")  # with the control ids as many as V
+    texts = ["abc", "h", "ihgfedc"]
+    for number, strategy in enumerate((ks.search.Greedy(), ks.search.Beam(3))):
+        model = build(mix)
+        if mix["kind"] == "seq2seq":
+            served = ks.Translator(model, letters, strategy=strategy, max_length=12, max_source_length=12)
+            name = "translation"
+        else:
+            served = ks.Generator(model, letters, strategy, max_new_tokens=9)
+            name = "completion"
+        path = served.export(tmp_path / str(number))
+        assert run_signature(path, "serving_default", {"text": texts})[name] == served(texts)
+
+
+def test_what_is_exported_are_four_mixes() -> None:
+    assert [mix["kind"] for mix in exported_mixes()] == ["seq2seq", "seq2seq", "lm", "lm"]
 
 
 @pytest.mark.slow
