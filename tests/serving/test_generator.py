@@ -200,7 +200,7 @@ def test_completions_are_what_stands_behind_the_prompt(english):
     assert texts.tolist() == [b" was", b" there", b""]
 
 
-def test_any_functional_model_can_complete(english):
+def test_any_functional_model_can_complete_and_be_exported(english, tmp_path):
     target = keras.Input((None,), dtype="int32", name="target")
     x = ks.layers.PositionalEmbedding(english.vocabulary_size, 16)(target)
     x = ks.layers.MultiHeadSelfAttention(2)(x, use_causal_mask=True)
@@ -209,6 +209,7 @@ def test_any_functional_model_can_complete(english):
     prompts = ["", "I", "It was like that"]
     assert generator(prompts) == [generator(prompt) for prompt in prompts]
     assert generator.score("It was").token_count == len(english.tokenize("It was"))
+    generator.export(tmp_path, samples=prompts)
 
 
 @pytest.mark.parametrize(

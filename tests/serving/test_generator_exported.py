@@ -6,7 +6,6 @@ import warnings
 import c_loader
 import numpy as np
 import pytest
-from serving import serve
 
 import keras_seq2seq as ks
 
@@ -72,11 +71,6 @@ def check(answers: list, generator: ks.Generator, prompts: list[str]) -> None:
 def test_the_c_loader_without_xla_gives_the_same(case, prompts):
     generator, path = case
     check(c_loader.run_signatures(path, requests_for(prompts)), generator, prompts)
-
-
-def test_python_without_the_library_gives_the_same(case, prompts):
-    generator, path = case
-    check(serve.run_signatures(path, requests_for(prompts)), generator, prompts)
 
 
 def test_the_card_says_what_is_inside(case):

@@ -39,7 +39,7 @@ def exported(tmp_path_factory):
     model = keras.Model(encoder.inputs, keras.layers.Dense(tags.vocabulary_size)(encoder.output))
     rng = np.random.default_rng(1)
     for weight in model.trainable_weights:
-        weight.assign_add(rng.normal(0, 0.5, weight.shape))
+        weight.assign(rng.normal(0, 0.5, weight.shape))
 
     def tag(text):
         source = ks.data.encode_sources(words, text)
