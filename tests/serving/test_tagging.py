@@ -26,7 +26,7 @@ def test_tags_depend_on_no_neighbour_and_vary(exported):
     tag, _ = exported
     together = tag(TEXTS)["tags"].numpy().tolist()
     assert together == [tag([text])["tags"].numpy()[0] for text in TEXTS]
-    assert len({word for row in together for word in row.split()}) > 2
+    assert len({word for row in together for word in row.split()}) > 3
 
 
 @pytest.fixture(scope="module")
@@ -37,9 +37,9 @@ def exported(tmp_path_factory):
         words.vocabulary_size, num_layers=1, model_dim=16, num_heads=2, feed_forward_dim=16
     )
     model = keras.Model(encoder.inputs, keras.layers.Dense(tags.vocabulary_size)(encoder.output))
-    rng = np.random.default_rng(1)
+    rng = np.random.default_rng(3)
     for weight in model.trainable_weights:
-        weight.assign(rng.normal(0, 0.5, weight.shape))
+        weight.assign(rng.normal(0, 0.6, weight.shape))
 
     def tag(text):
         source = ks.data.encode_sources(words, text)
