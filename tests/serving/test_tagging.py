@@ -37,9 +37,10 @@ def exported(tmp_path_factory):
         words.vocabulary_size, num_layers=1, model_dim=16, num_heads=2, feed_forward_dim=16
     )
     model = keras.Model(encoder.inputs, keras.layers.Dense(tags.vocabulary_size)(encoder.output))
-    rng = np.random.default_rng(3)
+    rng = np.random.default_rng(1)
     for weight in model.trainable_weights:
-        weight.assign(rng.normal(0, 0.6, weight.shape))
+        if len(weight.shape) > 1:
+            weight.assign(rng.normal(0, 0.5, weight.shape))
 
     def tag(text):
         source = ks.data.encode_sources(words, text)
