@@ -1,7 +1,7 @@
 """Search: one loop, one strategy a file, constraints as functions. Pure Keras, compiles nothing."""
 
 from keras_seq2seq.search.beam import Beam
-from keras_seq2seq.search.constraints import ForbiddenTokens, MinimumLength
+from keras_seq2seq.search.constraints import ForbiddenTokens, MinimumLength, NoRepeatedNgram, Progress
 from keras_seq2seq.search.greedy import Greedy
 from keras_seq2seq.search.loop import search
 from keras_seq2seq.search.result import Limits, SearchResult
@@ -13,6 +13,8 @@ __all__ = [
     "Greedy",
     "Limits",
     "MinimumLength",
+    "NoRepeatedNgram",
+    "Progress",
     "Sampling",
     "SearchResult",
     "search",

@@ -162,6 +162,10 @@ class Beam:
             full = ops.logical_and(full, worst >= bound)
         return ops.logical_or(full, index + 1 >= limits.row_limit)
 
+    def tokens(self, state):
+        """Return the tokens so far, `[B, W, L]`."""
+        return state["tokens"]
+
     def done(self, state, index, limits):
         """Say whether every source is frozen."""
         return ops.all(state["frozen"])

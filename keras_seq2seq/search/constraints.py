@@ -1,16 +1,30 @@
 """Constraints: small callables from logits to logits, applied before anything is normalised.
 
-A constraint is called as `constraint(logits [B, W, V], index)` and returns logits of the same shape; a banned
-token has the finite value `BANNED`, so that it never wins and never becomes NaN.
+A constraint is called as `constraint(logits, progress)` with logits `[B, W, V]` and a `Progress`, and returns
+logits of the same shape. A banned token has the finite value `BANNED`: it never wins and never becomes NaN.
+
+Legend: B sources, W hypotheses, L maximum length, V vocabulary.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from keras import ops
 
-__all__ = ["BANNED", "ForbiddenTokens", "MinimumLength"]
+__all__ = ["BANNED", "ForbiddenTokens", "MinimumLength", "NoRepeatedNgram", "Progress"]
 
 BANNED = -1e9
+
+
+class Progress(NamedTuple):
+    """How far a search has come.
+
+    Attributes:
+        index: int32 scalar, how many tokens each open hypothesis has.
+        tokens: int32 `[B, W, L]`, those tokens; what stands at `index` and behind it means nothing.
+    """
+
+    index: Any
+    tokens: Any
 
 
 def ban(logits, ids, when=True):
@@ -27,7 +41,7 @@ class ForbiddenTokens(NamedTuple):
 
     ids: tuple
 
-    def __call__(self, logits, index):
+    def __call__(self, logits, progress):
         """Ban the ids in every step."""
         return ban(logits, self.ids) if self.ids else logits
 
@@ -38,6 +52,43 @@ class MinimumLength(NamedTuple):
     length: int
     eos_id: int
 
-    def __call__(self, logits, index):
+    def __call__(self, logits, progress):
         """Ban EOS in the first `length` - 1 steps."""
-        return ban(logits, (self.eos_id,), index + 1 < self.length)
+        return ban(logits, (self.eos_id,), progress.index + 1 < self.length)
+
+
+class NoRepeatedNgram(NamedTuple):
+    """Never generate the same `size` tokens in a row twice (Paulus et al. 2018, section 2.5)."""
+
+    size: int
+
+    def __call__(self, logits, progress):
+        """Ban what followed the last `size` - 1 tokens before."""
+        if self.size < 1:
+            raise ValueError(f"size must be at least 1, received {self.size}.")
+        index, tokens = progress
+        length, vocabulary, before = ops.shape(tokens)[2], logits.shape[-1], self.size - 1
+        place = ops.arange(length)
+        # Place j holds an n-gram that is complete, and begins with the last n-1 tokens.
+        same = ops.logical_and(place + before < index, ops.zeros_like(tokens) == 0)
+        for i in range(before):
+            last = ops.take(tokens, ops.maximum(index - before + i, 0), axis=2)  # [B, W]
+            same = ops.logical_and(same, _shift_left(tokens, i) == ops.expand_dims(last, -1))
+        follower = ops.where(same, _shift_left(tokens, before), vocabulary)  # one id too many: bans nothing
+        rows = ops.reshape(follower, (-1, length))
+        row = ops.expand_dims(ops.arange(ops.shape(rows)[0]) * (vocabulary + 1), 1)
+        hits = ops.scatter(
+            ops.reshape(row + rows, (-1, 1)),
+            ops.reshape(ops.ones_like(rows), (-1,)),
+            (ops.shape(rows)[0] * (vocabulary + 1),),
+        )
+        banned = ops.reshape(hits, (-1, tokens.shape[1], vocabulary + 1))[..., :vocabulary] > 0
+        return ops.where(banned, ops.cast(BANNED, logits.dtype), logits)
+
+
+def _shift_left(tokens, by):
+    """Let place j hold what stood at place j + `by`; the end is filled with -1."""
+    if by == 0:
+        return tokens
+    tail = ops.full_like(tokens[..., :1], -1)
+    return ops.concatenate([tokens[..., by:], *[tail] * by], axis=-1)

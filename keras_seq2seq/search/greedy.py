@@ -47,6 +47,10 @@ class Greedy:
             },
         )
 
+    def tokens(self, state):
+        """Return the tokens so far, `[B, 1, L]`."""
+        return ops.expand_dims(state["tokens"], 1)
+
     def done(self, state, index, limits):
         """Say whether every row has ended or reached its limit."""
         return ops.all(ops.logical_or(state["finished"], index >= limits.row_limit))

@@ -2,7 +2,7 @@
 
 from keras import ops
 
-from keras_seq2seq.search.constraints import ForbiddenTokens, MinimumLength
+from keras_seq2seq.search.constraints import ForbiddenTokens, MinimumLength, Progress
 from keras_seq2seq.search.result import Limits
 
 __all__ = ["search"]
@@ -31,7 +31,7 @@ def search(
         max_length: L, the most tokens to generate, EOS included. Nothing is forced at the limit.
         min_length: the fewest tokens to generate, EOS included.
         row_limit: int32 `[B]`, the most tokens for each row, at most `max_length`; default `max_length`.
-        constraints: callables from (logits `[B, W, V]`, index) to logits.
+        constraints: callables from (logits `[B, W, V]`, `Progress`) to logits.
         seeds: int32 `[B]`, for `Sampling`: a source's samples depend on its seed; default: on the strategy's
             seed and on the row.
         pad_id: never generated.
@@ -69,8 +69,9 @@ def search(
     def advance(index, token, carry, state):
         logits, carry = model.step(token, index, carry, start.context)
         logits = ops.reshape(logits, (-1, width, logits.shape[-1]))  # [B, W, V]
+        progress = Progress(index, strategy.tokens(state))
         for rule in rules:
-            logits = rule(logits, index)
+            logits = rule(logits, progress)
         token, parent, state = strategy.advance(logits, state, index, limits)
         if parent is not None:
             carry = model.reorder(carry, parent)

@@ -123,6 +123,10 @@ class Sampling:
             low, high = ops.where(enough, middle, low), ops.where(enough, high, middle)
         return ops.where(weights >= low, weights, 0.0)
 
+    def tokens(self, state):
+        """Return the tokens so far, `[B, W, L]`."""
+        return state["tokens"]
+
     def done(self, state, index, limits):
         """Say whether every hypothesis has ended or reached its limit."""
         over = ops.expand_dims(index >= limits.row_limit, 1)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scripted import BOS, EOS, PAD, ScriptedModel, found, run, tables
 
-from keras_seq2seq.search import Beam, ForbiddenTokens, Greedy
+from keras_seq2seq.search import Beam, ForbiddenTokens, Greedy, NoRepeatedNgram, Sampling
 
 MODES = ["eager", "graph", "xla"]
 SOURCES = np.arange(20, dtype="int32")[:, None]
@@ -85,9 +85,51 @@ def test_constraints_apply_in_every_step(model, strategy) -> None:
     assert (bound.tokens[..., 2:] == 4).any()
 
 
-def later(logits, index):
+def later(logits, progress):
     """Ban id 4 in the first two steps."""
-    return logits + np.eye(9, dtype="float32")[4] * -1e9 * (np.asarray(index) < 2)
+    return logits + np.eye(9, dtype="float32")[4] * -1e9 * (np.asarray(progress.index) < 2)
+
+
+def ngrams(tokens: list[int], size: int) -> list[tuple[int, ...]]:
+    return [tuple(tokens[i : i + size]) for i in range(len(tokens) - size + 1)]
+
+
+@pytest.mark.parametrize("mode", ["eager", "graph", "xla"])
+@pytest.mark.parametrize(
+    "strategy", [Greedy(), Beam(3, n_best=3), Sampling(3, seed=1)], ids=lambda s: type(s).__name__
+)
+def test_no_ngram_comes_twice(model, strategy, mode: str) -> None:
+    """Without the rule some do, and with it greedy search takes the best of what is left in each step."""
+    limit, size = 10, 2
+    options = {"max_length": limit, "min_length": limit}
+    free = run(mode, model, SOURCES, strategy, **options)
+    bound = run(mode, model, SOURCES, strategy, constraints=[NoRepeatedNgram(size)], **options)
+    repeats = 0
+    for row, source in enumerate(SOURCES[:, 0]):
+        for before, after, length in zip(
+            free.tokens[row], bound.tokens[row], bound.lengths[row], strict=True
+        ):
+            repeats += len(ngrams(before.tolist(), size)) - len(set(ngrams(before.tolist(), size)))
+            seen = ngrams(after[:length].tolist(), size)
+            assert len(set(seen)) == len(seen)
+        if isinstance(strategy, Greedy):
+            tokens: list[int] = []
+            while len(tokens) < bound.lengths[row, 0]:
+                chances = model.log_probabilities(source, tokens, limit)
+                for gram in ngrams(tokens, size):
+                    if gram[:-1] == tuple(tokens[len(tokens) - size + 1 :]):
+                        chances[gram[-1]] = -np.inf
+                tokens.append(int(chances.argmax()))
+            assert bound.tokens[row, 0, : len(tokens)].tolist() == tokens
+    assert repeats > 0
+
+
+def test_a_token_may_be_kept_from_coming_twice(model) -> None:
+    result = run("graph", model, SOURCES, Greedy(), max_length=5, constraints=[NoRepeatedNgram(1)])
+    for tokens, length in zip(result.tokens[:, 0], result.lengths[:, 0], strict=True):
+        assert len(set(tokens[:length].tolist())) == length
+    with pytest.raises(ValueError, match="size must be at least 1, received 0"):
+        run("eager", model, SOURCES, Greedy(), max_length=2, constraints=[NoRepeatedNgram(0)])
 
 
 @pytest.mark.parametrize("strategy", [Greedy(), Beam(3)])
