@@ -100,3 +100,12 @@ def test_an_export_that_differs_is_an_error_and_leaves_nothing(case, tmp_path, m
     with pytest.raises(RuntimeError, match=r"'serving_default' of the export gives .*, the generator \(\["):
         generator.export(tmp_path, samples=["Hello."])
     assert list(tmp_path.iterdir()) == []
+
+
+def test_hostile_strings_get_valid_answers_and_disturb_nobody(case):
+    generator, path = case
+    texts = [b"\xff\xfe", b"ab\xffc", b"\xc3", b"nul\x00", b"x" * 100_000, "\u2028\u0097".encode(), b"I"]
+    (answer,) = c_loader.run_signatures(path, [("serving_default", {"text": texts})])
+    for text in answer["completion"]:
+        text.encode("utf-8")  # strictly valid
+    assert answer["completion"][-1] == generator("I")
