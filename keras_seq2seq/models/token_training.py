@@ -40,7 +40,15 @@ class TokenTraining(keras.Model):
         return [ours, *(metric for metric in metrics if metric.name != ours.name)]
 
     def fit(self, x=None, y=None, **kwargs):
-        """Train as `keras.Model.fit` does; a data set of batches comes shuffled and is taken as it is."""
+        """Train as `keras.Model.fit` does; a data set of batches comes shuffled and is taken as it is.
+
+        Raises:
+            ValueError: a data set that repeats for ever, without `steps_per_epoch`.
+        """
+        count = getattr(x, "cardinality", None)
+        endless = callable(count) and int(count()) == -1  # tf.data's mark
+        if endless and kwargs.get("steps_per_epoch") is None:
+            raise ValueError("a data set that repeats for ever needs steps_per_epoch, or no epoch would end.")
         if y is None:
             kwargs.setdefault("shuffle", False)
         return super().fit(x, y, **kwargs)

@@ -171,6 +171,19 @@ def test_fit_shows_every_example_to_the_end_of_each_epoch(model) -> None:
     assert seen == [0, 1, 2] * 3
 
 
+def test_an_endless_data_set_needs_steps() -> None:
+    model = transformer_seq2seq(V, num_layers=1, model_dim=8, feed_forward_dim=8, num_heads=2)
+    model.compile("sgd", loss=SmoothedCrossentropy())
+    ids = np.ones((1, 2), "int32")
+    endless = tf.data.Dataset.from_tensors(
+        ({"source": ids, "target": ids}, ids, ids / np.float32(2))
+    ).repeat()
+    with pytest.raises(ValueError, match="repeats for ever needs steps_per_epoch"):
+        model.fit(endless, verbose=0)
+    history = model.fit(endless, steps_per_epoch=2, epochs=1, verbose=0)
+    assert np.isfinite(history.history["loss"]).all()
+
+
 def test_a_step_does_not_depend_on_padding() -> None:
     """One SGD step on a batch padded to 5 and to 50 gives the same loss and the same weights."""
 
