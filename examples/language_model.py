@@ -14,7 +14,7 @@ import tensorflow as tf
 import keras_seq2seq as ks
 
 BLOCK, BATCH, STEPS = 64, 12, 2000
-PROMPTS = ["", "ROMEO:", "What is the city but the people?\n"]
+PROMPTS = ["", "ROMEO:", "What is the city but the people"]
 
 keras.utils.set_random_seed(1)
 train, valid = ks.data.Text(sys.argv[1]).split(0.9)
@@ -51,7 +51,7 @@ generator = ks.Generator(
 for prompt, completion in zip(PROMPTS, generator(PROMPTS), strict=True):
     print(repr(prompt), "->", repr(completion))
 score, count = generator.score("To be, or not to be, that is the question:\n")
-print(f"{score / count:.2f} a character for Hamlet's line, which is not in the text")
+print(f"A line of Hamlet's: {score / count:.2f} a character")
 
 # Export: one artefact from text to text, which runs without this library.
 served = tf.saved_model.load(generator.export("runs/language_model"))

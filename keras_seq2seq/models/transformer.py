@@ -307,7 +307,8 @@ class TransformerDecoder(_Stack):
         """
         if not -self.num_layers <= layer < self.num_layers:
             raise ValueError(f"layer must name one of {self.num_layers} blocks, received {layer}.")
-        cross, weights = self._project_memory(memory, memory_mask), []
+        cross = self._project_memory(memory, memory_mask)
+        weights: list = []
         self._full_pass(target, None, causal=True, memory=cross, training=False, weights=weights)
         return weights[layer]
 

@@ -12,10 +12,11 @@ B, T, S = 2, 3, 5
 
 def arrays(query: int = 8, key: int = 8, value: int = 7) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     rng = np.random.default_rng(query + 2 * key)
-    return tuple(
-        rng.normal(size=(B, length, size)).astype("float32")
-        for length, size in ((T, query), (S, key), (S, value))
-    )
+
+    def normal(length: int, size: int) -> np.ndarray:
+        return rng.normal(size=(B, length, size)).astype("float32")
+
+    return normal(T, query), normal(S, key), normal(S, value)
 
 
 def built(layer: ScoreAttention, query: np.ndarray, key: np.ndarray, value: np.ndarray) -> ScoreAttention:
