@@ -104,8 +104,11 @@ class SinusoidalPositions(Positions):
 class LearnedPositions(Positions):
     """One trained vector for each position, added to the embeddings (Gehring et al. 2017, section 3.1).
 
+    Longer input is refused: where its length is known, and in a graph on a CPU by an error of TensorFlow's
+    that names the length and, in the node's name, the limit. XLA and accelerators can raise nothing there.
+
     Args:
-        max_length: number of positions; longer input is refused.
+        max_length: number of positions.
         initializer: of the table; default N(0, 0.02).
     """
 
@@ -132,7 +135,13 @@ class LearnedPositions(Positions):
                 f"max_length of the learned positions is {self.max_length}, received a sequence of "
                 f"length {length}."
             )
-        return x + self.table(positions)
+        x = x + self.table(ops.minimum(positions, self.table.input_dim - 1))
+        return x if length is not None else x + ops.cast(self._refuse_beyond(positions), x.dtype)
+
+    def _refuse_beyond(self, positions):
+        """Return 0, by looking the length up in a table that ends at the limit."""
+        with keras.name_scope(f"max_length_is_{self.max_length}"):
+            return ops.take(ops.zeros((self.table.input_dim + 1,), "int32"), ops.shape(positions)[-1], axis=0)
 
     def get_config(self):
         """Return every constructor argument."""
