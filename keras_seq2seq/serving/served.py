@@ -6,6 +6,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import keras
 
+from keras_seq2seq.search import Sampling
 from keras_seq2seq.text import Tokenizer
 
 __all__ = [
@@ -95,10 +96,19 @@ def check_vocabulary(name: str, tokenizer: Tokenizer, size: int | None) -> None:
 
 
 def check_parts(strategy: Any, **tokenizers: Any) -> None:
-    """Raise a TypeError for what is no search strategy or no tokenizer."""
+    """Raise a TypeError for what is no search strategy or no tokenizer, a ValueError for sampling.
+
+    A sample is to depend on the text's place in the caller's list. Until seeds travel with the batches it
+    would depend on the row of the batch.
+    """
     if isinstance(strategy, type) or not hasattr(strategy, "advance"):
         raise TypeError(
             f"strategy must be one of keras_seq2seq.search such as Beam(4), received {strategy!r}."
+        )
+    if isinstance(strategy, Sampling):
+        raise ValueError(
+            f"strategy must be Greedy or Beam here so far, received {strategy}; "
+            "keras_seq2seq.search.search samples."
         )
     for name, tokenizer in tokenizers.items():
         if not isinstance(tokenizer, Tokenizer):
