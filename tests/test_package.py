@@ -45,3 +45,8 @@ def test_public_names_are_there():
 def test_an_unknown_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match=r"module 'keras_seq2seq' has no attribute 'nonsense'"):
         ks.nonsense  # noqa: B018
+
+
+def test_every_public_name_is_there() -> None:
+    for name in ks.__all__:
+        assert getattr(ks, name) is not None

@@ -135,6 +135,7 @@ class LearnedPositions(Positions):
                 f"max_length of the learned positions is {self.max_length}, received a sequence of "
                 f"length {length}."
             )
+        # In a search a row that is done goes on beside the others, and may leave the table.
         x = x + self.table(ops.minimum(positions, self.table.input_dim - 1))
         return x if length is not None else x + ops.cast(self._refuse_beyond(positions), x.dtype)
 

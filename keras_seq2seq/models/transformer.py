@@ -261,9 +261,6 @@ class TransformerDecoder(_Stack):
         """Read one token for each row; see `models.protocol`."""
         width = carry["ancestors"].shape[1]
         at = ops.expand_dims(context["offset"], 1) + index  # [B, 1]
-        limit = self.embedding.positions.max_length
-        if limit is not None:  # a row that is done goes on beside the others, and may leave the table
-            at = ops.minimum(at, limit - 1)
         ancestors = cache.claim_slot(carry["ancestors"], index)
         mask = cache.lane_mask(ancestors, index)
         slots = ops.expand_dims(ops.arange(ops.shape(ancestors)[2]), 0)
