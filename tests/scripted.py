@@ -143,9 +143,11 @@ def run(mode: str, model, source: np.ndarray, strategy, **options) -> SearchResu
 def found(result: SearchResult, row: int) -> list[Found]:
     """Read one row's hypotheses, checking that nothing but pads stands behind them."""
     hypotheses = []
-    for tokens, length, score, finished in zip(*(part[row] for part in result), strict=True):
+    for tokens, length, score, finished, token_scores in zip(*(part[row] for part in result), strict=True):
         ids = tuple(int(token) for token in tokens[:length])
         assert not tokens[length:].any(), "pads alone may follow a hypothesis"
+        assert not token_scores[length:].any(), "a token score belongs to a token"
+        assert (token_scores[:length] < 0).all()
         assert not {PAD, BOS} & set(ids), "PAD and BOS are never generated"
         assert EOS not in ids[:-1], "nothing follows EOS"
         assert finished == (ids[-1:] == (EOS,))

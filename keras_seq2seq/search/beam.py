@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from keras import ops
 
+from keras_seq2seq.search.buffer import pick, write
 from keras_seq2seq.search.constraints import BANNED
 from keras_seq2seq.search.result import SearchResult
 
@@ -73,15 +74,18 @@ class Beam:
 
     def begin(self, batch, limits):
         """Return one empty hypothesis for each source, and W-1 impossible ones."""
-        tokens = ops.full((batch, self.width, limits.max_length), limits.pad_id, dtype="int32")
+        shape = batch, self.width, limits.max_length
+        tokens, token_scores = ops.full(shape, limits.pad_id, dtype="int32"), ops.zeros(shape, "float32")
         first = ops.arange(self.width) == 0
         return {
             "tokens": tokens,
+            "token_scores": token_scores,
             "log_probability": ops.broadcast_to(
                 ops.where(first, 0.0, IMPOSSIBLE)[None, :], (batch, self.width)
             ),
             "length": ops.zeros((batch,), "int32"),
             "finished_tokens": tokens,
+            "finished_token_scores": token_scores,
             "finished_lengths": ops.zeros((batch, self.width), "int32"),
             "finished_scores": ops.full((batch, self.width), IMPOSSIBLE, dtype="float32"),
             "frozen": limits.row_limit <= 0,
@@ -89,28 +93,29 @@ class Beam:
 
     def advance(self, logits, state, index, limits):
         """Extend every open hypothesis; move those that end to the finished ones."""
-        score, parent, token = self._candidates(logits, state["log_probability"])  # [B, 2W] each
+        score, parent, token, token_score = self._candidates(logits, state["log_probability"])
         ends = token == limits.eos_id
         may_finish = ops.logical_and(ends, ops.arange(score.shape[1]) < self.width)
         may_finish = ops.logical_and(may_finish, score > IMPOSSIBLE / 2)
         # W candidates that go on, in order; there are that many, as a hypothesis has one EOS at most.
         going = ops.where(ends, 2 * IMPOSSIBLE, score)
         going, chosen = ops.top_k(going, self.width)
-        next_parent = ops.take_along_axis(parent, chosen, axis=1)
-        next_token = ops.take_along_axis(token, chosen, axis=1)
+        next_parent, next_token = pick(parent, chosen), pick(token, chosen)
         new = {
-            "tokens": self._append(state["tokens"], next_parent, next_token, index),
+            "tokens": write(pick(state["tokens"], next_parent), index, next_token),
+            "token_scores": write(pick(state["token_scores"], next_parent), index, pick(token_score, chosen)),
             "log_probability": ops.maximum(going, IMPOSSIBLE),
             "length": state["length"] + 1,
-            **self._finish(state, score, parent, may_finish, index, limits),
+            **self._finish(state, score, parent, token_score, may_finish, index, limits),
         }
         new["frozen"] = self._is_frozen(new, index, limits)
         state = {name: _unless(state["frozen"], new[name], state[name]) for name in state}
         return next_token, next_parent, state
 
     def _candidates(self, logits, log_probability):
-        """Return the best min(2W, WV) extensions: log-probability, parent and token, each `[B, 2W]`.
+        """Return the best min(2W, WV) extensions.
 
+        Their log-probability, parent, token, and the log-probability of that token alone, each `[B, 2W]`.
         The best 2W of a source are among the best 2W of each of its hypotheses, so the softmax is needed
         only through its normaliser.
         """
@@ -119,34 +124,33 @@ class Beam:
         values, tokens = ops.top_k(logits, best)  # [B, W, 2W]
         values = values - ops.logsumexp(logits, axis=-1, keepdims=True)
         # A banned token, and whatever continues an impossible hypothesis, is exactly IMPOSSIBLE.
-        values = ops.where(values < BANNED / 2, IMPOSSIBLE, values) + ops.expand_dims(log_probability, -1)
-        flat = ops.reshape(ops.maximum(values, IMPOSSIBLE), (-1, self.width * best))
-        score, place = ops.top_k(flat, min(2 * self.width, self.width * best))
-        token = ops.take_along_axis(ops.reshape(tokens, (-1, self.width * best)), place, axis=1)
-        return score, ops.cast(place // best, "int32"), ops.cast(token, "int32")
+        values = ops.where(values < BANNED / 2, IMPOSSIBLE, values)
+        total = values + ops.expand_dims(log_probability, -1)
+        flat = -1, self.width * best
+        score, place = ops.top_k(
+            ops.reshape(ops.maximum(total, IMPOSSIBLE), flat), min(2 * self.width, flat[1])
+        )
+        token, token_score = (pick(ops.reshape(part, flat), place) for part in (tokens, values))
+        return score, ops.cast(place // best, "int32"), ops.cast(token, "int32"), token_score
 
-    def _append(self, tokens, parent, token, index):
-        """Continue the tokens `[B, W, L]` of each parent by one token."""
-        tokens = ops.take_along_axis(tokens, ops.expand_dims(parent, -1), axis=1)
-        slot = ops.arange(ops.shape(tokens)[2]) == index
-        return ops.where(slot[None, None, :], ops.expand_dims(token, -1), tokens)
-
-    def _finish(self, state, score, parent, may_finish, index, limits):
+    def _finish(self, state, score, parent, token_score, may_finish, index, limits):
         """Merge the candidates that end into the W best finished hypotheses."""
         lead = slice(None), slice(0, self.width)
-        score = self.normalize(score[lead], index + 1)
-        score = ops.where(may_finish[lead], score, IMPOSSIBLE)
-        eos = ops.full_like(parent[lead], limits.eos_id)
-        tokens = self._append(state["tokens"], parent[lead], eos, index)
+        score, parent, token_score = score[lead], parent[lead], token_score[lead]
+        score = ops.where(may_finish[lead], self.normalize(score, index + 1), IMPOSSIBLE)
+        tokens = write(pick(state["tokens"], parent), index, ops.full_like(parent, limits.eos_id))
+        token_scores = write(pick(state["token_scores"], parent), index, token_score)
         lengths = ops.broadcast_to(index + 1, ops.shape(score))
         scores = ops.concatenate([state["finished_scores"], score], axis=1)
         tokens = ops.concatenate([state["finished_tokens"], tokens], axis=1)
+        token_scores = ops.concatenate([state["finished_token_scores"], token_scores], axis=1)
         lengths = ops.concatenate([state["finished_lengths"], ops.cast(lengths, "int32")], axis=1)
         scores, kept = ops.top_k(scores, self.width)
         return {
             "finished_scores": scores,
-            "finished_tokens": ops.take_along_axis(tokens, ops.expand_dims(kept, -1), axis=1),
-            "finished_lengths": ops.take_along_axis(lengths, kept, axis=1),
+            "finished_tokens": pick(tokens, kept),
+            "finished_token_scores": pick(token_scores, kept),
+            "finished_lengths": pick(lengths, kept),
         }
 
     def _is_frozen(self, state, index, limits):
@@ -176,29 +180,27 @@ class Beam:
         # Where fewer than W tokens are allowed, some of the W hypotheses do not exist: they come out empty.
         exists = state["log_probability"] > IMPOSSIBLE / 2
         length = ops.where(exists, state["length"][:, None], 0)
-        open_tokens = ops.where(exists[..., None], state["tokens"], limits.pad_id)
-        open_scores = self.normalize(state["log_probability"], ops.maximum(length, 1))
-        # Finished ones keep their order, then the open ones theirs: both lists are sorted.
-        order = ops.concatenate(
-            [
-                ops.where(finished, 2 * self.width, 0) - ops.arange(self.width),
-                ops.broadcast_to(-ops.arange(self.width), ops.shape(finished)),
-            ],
-            axis=1,
+        ended = SearchResult(
+            state["finished_tokens"],
+            state["finished_lengths"],
+            state["finished_scores"],
+            finished,
+            state["finished_token_scores"],
         )
-        # Empty places of the finished ones go behind everything.
-        empty = ops.concatenate([ops.logical_not(finished), ops.zeros_like(finished)], axis=1)
-        _, place = ops.top_k(ops.where(empty, -4 * self.width, order), self.n_best)
-        tokens = ops.concatenate([state["finished_tokens"], open_tokens], axis=1)
-        lengths = ops.concatenate([state["finished_lengths"], length], axis=1)
-        scores = ops.concatenate([state["finished_scores"], open_scores], axis=1)
-        flags = ops.concatenate([finished, ops.zeros_like(finished)], axis=1)
-        return SearchResult(
-            ops.take_along_axis(tokens, ops.expand_dims(place, -1), axis=1),
-            ops.take_along_axis(lengths, place, axis=1),
-            ops.take_along_axis(scores, place, axis=1),
-            ops.take_along_axis(flags, place, axis=1),
+        cut = SearchResult(
+            ops.where(exists[..., None], state["tokens"], limits.pad_id),
+            length,
+            self.normalize(state["log_probability"], ops.maximum(length, 1)),
+            ops.zeros_like(finished),
+            ops.where(exists[..., None], state["token_scores"], 0.0),
         )
+        # Finished ones keep their order, then the open ones theirs: both lists are sorted. Empty places of
+        # the finished ones go behind everything.
+        rank = ops.broadcast_to(ops.arange(self.width), ops.shape(finished))
+        order = ops.concatenate([ops.where(finished, rank, 4 * self.width), rank + self.width], axis=1)
+        _, place = ops.top_k(-order, self.n_best)
+        both = (ops.concatenate(parts, axis=1) for parts in zip(ended, cut, strict=True))
+        return SearchResult(*both).pick(place)
 
 
 def _unless(frozen, new, old):

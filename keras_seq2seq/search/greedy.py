@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from keras import ops
 
+from keras_seq2seq.search.buffer import write
 from keras_seq2seq.search.result import SearchResult
 
 __all__ = ["Greedy"]
@@ -24,7 +25,7 @@ class Greedy:
         return {
             "tokens": ops.full((batch, limits.max_length), limits.pad_id, dtype="int32"),
             "lengths": ops.zeros((batch,), "int32"),
-            "scores": ops.zeros((batch,), "float32"),
+            "token_scores": ops.zeros((batch, limits.max_length), "float32"),
             "finished": ops.zeros((batch,), "bool"),
         }
 
@@ -35,14 +36,13 @@ class Greedy:
         log_probability = ops.max(logits, axis=-1) - ops.logsumexp(logits, axis=-1)
         open_ = ops.logical_and(ops.logical_not(state["finished"]), index < limits.row_limit)
         token = ops.where(open_, best, limits.pad_id)
-        at_index = ops.expand_dims(ops.arange(ops.shape(state["tokens"])[1]) == index, 0)
         return (
             ops.expand_dims(token, 1),
             None,
             {
-                "tokens": ops.where(at_index, ops.expand_dims(token, 1), state["tokens"]),
+                "tokens": write(state["tokens"], index, token),
                 "lengths": state["lengths"] + ops.cast(open_, "int32"),
-                "scores": state["scores"] + ops.where(open_, log_probability, 0.0),
+                "token_scores": write(state["token_scores"], index, ops.where(open_, log_probability, 0.0)),
                 "finished": ops.logical_or(state["finished"], ops.logical_and(open_, best == limits.eos_id)),
             },
         )
@@ -57,9 +57,6 @@ class Greedy:
 
     def result(self, state, limits):
         """Return one hypothesis a source."""
-        return SearchResult(
-            ops.expand_dims(state["tokens"], 1),
-            ops.expand_dims(state["lengths"], 1),
-            ops.expand_dims(state["scores"], 1),
-            ops.expand_dims(state["finished"], 1),
-        )
+        token_scores = state["token_scores"]
+        parts = state["tokens"], state["lengths"], ops.sum(token_scores, -1), state["finished"], token_scores
+        return SearchResult(*(ops.expand_dims(part, 1) for part in parts))

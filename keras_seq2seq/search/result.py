@@ -2,6 +2,8 @@
 
 from typing import Any, NamedTuple
 
+from keras_seq2seq.search.buffer import pick
+
 __all__ = ["Limits", "SearchResult"]
 
 
@@ -31,9 +33,16 @@ class SearchResult(NamedTuple):
         lengths: int32 `[B, N]`, EOS counted.
         scores: float32 `[B, N]`, under the strategy's rule.
         finished: bool `[B, N]`, False for hypotheses that were cut at the limit.
+        token_scores: float32 `[B, N, L]`, the log-probability of each token under the model, banned ids taken
+            out before normalising; 0 behind the end. Their sum is log P of the hypothesis.
     """
 
     tokens: Any
     lengths: Any
     scores: Any
     finished: Any
+    token_scores: Any
+
+    def pick(self, place):
+        """Return the hypotheses `place`, int32 `[B, N]`, of each source."""
+        return SearchResult(*(pick(part, place) for part in self))

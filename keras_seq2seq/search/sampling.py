@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from keras import ops
 
+from keras_seq2seq.search.buffer import write
 from keras_seq2seq.search.constraints import BANNED
 from keras_seq2seq.search.randomness import mix, uniforms
 from keras_seq2seq.search.result import SearchResult
@@ -74,7 +75,7 @@ class Sampling:
             "uniforms": uniforms(seeds, self.n, limits.max_length),  # [B, W, L]
             "tokens": ops.full((*shape, limits.max_length), limits.pad_id, dtype="int32"),
             "lengths": ops.zeros(shape, "int32"),
-            "scores": ops.zeros(shape, "float32"),
+            "token_scores": ops.zeros((*shape, limits.max_length), "float32"),
             "finished": ops.zeros(shape, "bool"),
         }
 
@@ -87,12 +88,11 @@ class Sampling:
         open_ = ops.expand_dims(index < limits.row_limit, 1)
         open_ = ops.logical_and(ops.logical_not(state["finished"]), open_)
         token = ops.where(open_, drawn, limits.pad_id)
-        slot = ops.arange(ops.shape(state["tokens"])[2]) == index
         new = {
             "uniforms": state["uniforms"],
-            "tokens": ops.where(slot, ops.expand_dims(token, -1), state["tokens"]),
+            "tokens": write(state["tokens"], index, token),
             "lengths": state["lengths"] + ops.cast(open_, "int32"),
-            "scores": state["scores"] + ops.where(open_, log_probability, 0.0),
+            "token_scores": write(state["token_scores"], index, ops.where(open_, log_probability, 0.0)),
             "finished": ops.logical_or(state["finished"], ops.logical_and(open_, drawn == limits.eos_id)),
         }
         return token, None, new
@@ -134,17 +134,14 @@ class Sampling:
 
     def result(self, state, limits):
         """Return the samples of each source, finished ones first, the most probable first."""
-        _, place = ops.top_k(state["scores"], self.n)
+        scores = ops.sum(state["token_scores"], axis=-1)
+        parts = state["tokens"], state["lengths"], scores, state["finished"], state["token_scores"]
+        _, place = ops.top_k(scores, self.n)
         ended = ops.take_along_axis(state["finished"], place, axis=1)
         # Finished ones to the front; within both groups the order stays.
         _, group = ops.top_k(ops.where(ended, self.n, 0) - ops.arange(self.n), self.n)
         place = ops.take_along_axis(place, group, axis=1)
-        return SearchResult(
-            ops.take_along_axis(state["tokens"], ops.expand_dims(place, -1), axis=1),
-            ops.take_along_axis(state["lengths"], place, axis=1),
-            ops.take_along_axis(state["scores"], place, axis=1),
-            ops.take_along_axis(state["finished"], place, axis=1),
-        )
+        return SearchResult(*parts).pick(place)
 
 
 def _inverse(weights, uniform):

@@ -69,7 +69,7 @@ def test_scores_are_those_of_the_model_and_results_are_in_order(strategy: Sampli
             (not done, -score) for done, score in zip(result.finished[row], result.scores[row], strict=True)
         ]
         assert order == sorted(order)
-        for tokens, length, score, finished in zip(*(part[row] for part in result), strict=True):
+        for tokens, length, score, finished, _ in zip(*(part[row] for part in result), strict=True):
             kept = tokens[:length].tolist()
             assert (kept[-1] == EOS) == finished
             assert (tokens[length:] == PAD).all()
