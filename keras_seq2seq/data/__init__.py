@@ -1,9 +1,10 @@
 """Text from files to batches for training, and text to ids for serving."""
 
 from keras_seq2seq.data.encoding import encode_prefixes, encode_sources
+from keras_seq2seq.data.epochs import Batches
 from keras_seq2seq.data.lines import read_lines
 from keras_seq2seq.data.monolingual import Text
 from keras_seq2seq.data.parallel import ParallelText
 from keras_seq2seq.data.report import Report
 
-__all__ = ["ParallelText", "Report", "Text", "encode_prefixes", "encode_sources", "read_lines"]
+__all__ = ["Batches", "ParallelText", "Report", "Text", "encode_prefixes", "encode_sources", "read_lines"]

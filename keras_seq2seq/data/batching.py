@@ -1,7 +1,6 @@
 """Batches by number of tokens: bucket, shuffle, pad, shift, weight."""
 
-import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -45,33 +44,33 @@ class TokenBatches:
     ):
         if seed is not None and (not isinstance(seed, (int, np.integer)) or seed < 0):
             raise ValueError(f"seed must be an integer of at least 0, got {seed!r}.")
+        self.seed = seed
         self._chunks, self._fixed_shapes, self._shuffle = chunks, fixed_shapes, shuffle
         self._entropy = np.random.SeedSequence(seed).entropy
-        self._epochs = itertools.count()
         survey = chunks.survey(count)
         self._whole = survey.whole
         self._buckets = rule.buckets(survey.tally, survey.is_complete)
-        self._count = batch_count(survey.tally, self._buckets) if survey.is_complete else None
+        self.count = batch_count(survey.tally, self._buckets) if survey.is_complete else None
 
-    def dataset(self) -> tf.data.Dataset:
-        """Give the epochs as a dataset."""
+    def dataset(self, read: Callable[[], Iterator[Batch]]) -> tf.data.Dataset:
+        """Make a dataset of the batches of an epoch."""
         ids, weights = tf.TensorSpec([None, None], tf.int32), tf.TensorSpec([None, None], tf.float32)
         names = ("source", "target")[-self._chunks.sides :]
         signature = (dict.fromkeys(names, ids), ids, weights)
-        dataset = tf.data.Dataset.from_generator(self._epoch, output_signature=signature)
-        if self._count is not None:
-            dataset = dataset.apply(tf.data.experimental.assert_cardinality(self._count))
+        dataset = tf.data.Dataset.from_generator(read, output_signature=signature)
         return plain(dataset.prefetch(_READY))
 
-    def _epoch(self) -> Iterator[Batch]:
-        """One epoch, the next one at every call."""
-        seed = np.random.SeedSequence(self._entropy, spawn_key=(next(self._epochs),))
+    def epoch(self, number: int, first: int) -> Iterator[Batch]:
+        """Give epoch `number` (from 0) from batch `first` (from 0) on."""
+        seed = np.random.SeedSequence(self._entropy, spawn_key=(number,))
         rng = np.random.default_rng(seed)
-        held = PairRows.join([])
+        held, passed = PairRows.join([]), 0
         for chunk, last in self._chunks.read() if self._whole is None else [(self._whole, True)]:
             pairs = PairRows.join([held, chunk])
             groups, rest = self._deal(pairs, last, rng)
-            for bucket, index in groups:
+            skipped = min(first - passed, len(groups))
+            passed += skipped
+            for bucket, index in groups[skipped:]:
                 yield self._batch(pairs, bucket, index)
             held = pairs.take(rest)
 

@@ -5,11 +5,10 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import Self
 
-import tensorflow as tf
-
 from keras_seq2seq.data.batching import TokenBatches
 from keras_seq2seq.data.buckets import BucketRule, limits_of
 from keras_seq2seq.data.chunks import Chunks
+from keras_seq2seq.data.epochs import Batches
 from keras_seq2seq.data.lines import Path, cut, read_text, read_texts
 from keras_seq2seq.data.report import Report
 from keras_seq2seq.data.windows import ConsecutiveBlocks, RandomBlocks, stream_of
@@ -112,7 +111,7 @@ class Text:
         steps: int | None = None,
         bos_share: float = 0.1,
         seed: int | None = None,
-    ) -> tf.data.Dataset:
+    ) -> Batches:
         """Give the text as one stream of ids, cut into blocks; one iteration is one epoch.
 
         A batch is `({"target": int32 [B,T]}, labels int32 [B,T], weights float32 [B,T])` with B =
@@ -158,9 +157,9 @@ class Text:
         stream = stream_of(tokenizer, self.pieces())
         shape = batch_size, block_length
         if not shuffle:
-            return ConsecutiveBlocks(stream, shape).dataset()
+            return Batches(ConsecutiveBlocks(stream, shape))
         steps = steps or -(-(len(stream) - 1) // (batch_size * block_length))
-        return RandomBlocks(stream, shape, steps, seed, bos_share).dataset()
+        return Batches(RandomBlocks(stream, shape, steps, seed, bos_share))
 
     def batches(
         self,
@@ -176,7 +175,7 @@ class Text:
         shuffle_buffer: int = 100_000,
         seed: int | None = None,
         count: bool = True,
-    ) -> tf.data.Dataset:
+    ) -> Batches:
         """Give each line as an example, between BOS and EOS; one iteration is one epoch.
 
         A batch is `({"target": int32 [B,T]}, labels int32 [B,T], weights float32 [B,T])`, padded with
@@ -193,9 +192,9 @@ class Text:
         limits = 0, limit
         rule = BucketRule(tokens_per_batch, limits, buckets, max_buckets, width_multiple)
         chunks = Chunks(self._lines, (tokenizer,), limits, shuffle_buffer)
-        return TokenBatches(
-            chunks, rule, fixed_shapes=fixed_shapes, shuffle=shuffle, seed=seed, count=count
-        ).dataset()
+        return Batches(
+            TokenBatches(chunks, rule, fixed_shapes=fixed_shapes, shuffle=shuffle, seed=seed, count=count)
+        )
 
 
 class _Lines:

@@ -11,6 +11,7 @@ from keras_seq2seq.data.batching import TokenBatches
 from keras_seq2seq.data.blocks import in_blocks, string_tensors
 from keras_seq2seq.data.buckets import BucketRule, limits_of
 from keras_seq2seq.data.chunks import Chunks
+from keras_seq2seq.data.epochs import Batches
 from keras_seq2seq.data.lines import Path, count_lines, read_lines
 from keras_seq2seq.data.report import Report
 from keras_seq2seq.text import Tokenizer
@@ -129,7 +130,7 @@ class ParallelText:
         shuffle_buffer: int = 100_000,
         seed: int | None = None,
         count: bool = True,
-    ) -> tf.data.Dataset:
+    ) -> Batches:
         """Give the pairs as batches of ids for `fit` and `evaluate`; one iteration is one epoch.
 
         A batch is `({"source": int32 [B,S], "target": int32 [B,T]}, labels int32 [B,T],
@@ -141,9 +142,10 @@ class ParallelText:
         without `buckets` they are chosen so as to waste little.
 
         The order depends on the seed and the number of the epoch alone, which counts the iterations
-        that were begun. Pairs are shuffled within `shuffle_buffer` of them, and so are the batches
-        made of them. That many pairs are in memory as ids, and as many again are made ready
-        in the background. A corpus that fits is tokenized once, here; a larger one in every epoch.
+        that were begun; `Batches` says how a run goes on in the middle of one. Pairs are shuffled
+        within `shuffle_buffer` of them, and so are the batches made of them. That many pairs are in
+        memory as ids, and as many again are made ready in the background. A corpus that fits is
+        tokenized once, here; a larger one in every epoch.
 
         Args:
             source_tokenizer: tokenizer of the source side.
@@ -173,9 +175,9 @@ class ParallelText:
         limits = limits_of((max_source_length, max_target_length), max_length, buckets, tokens_per_batch)
         rule = BucketRule(tokens_per_batch, limits, buckets, max_buckets, width_multiple)
         chunks = Chunks(self, tokenizers, limits, shuffle_buffer)
-        return TokenBatches(
-            chunks, rule, fixed_shapes=fixed_shapes, shuffle=shuffle, seed=seed, count=count
-        ).dataset()
+        return Batches(
+            TokenBatches(chunks, rule, fixed_shapes=fixed_shapes, shuffle=shuffle, seed=seed, count=count)
+        )
 
 
 def _paths(paths: Paths) -> list[Path]:

@@ -56,25 +56,26 @@ class RandomBlocks:
     def __init__(self, stream: Ints, shape: tuple[int, int], steps: int, seed: int | None, bos_share: float):
         if len(stream) <= shape[1]:
             raise ValueError(f"block_length={shape[1]} is more than the {len(stream) - 1} ids of the text.")
-        self._stream, self._shape, self._steps, self._share = stream, shape, steps, bos_share
+        self._stream, self._shape, self._share = stream, shape, bos_share
         self._entropy = np.random.SeedSequence(seed).entropy
-        self._epochs = itertools.count()
+        self.count, self.seed = steps, seed
 
-    def dataset(self) -> tf.data.Dataset:
-        """Give the epochs as a dataset, the next one at every iteration."""
-        return _dataset(self._epoch, self._shape, self._steps)
+    def dataset(self, read: Callable[[], Iterator[Batch]]) -> tf.data.Dataset:
+        """Make a dataset of the batches of an epoch."""
+        return _dataset(read, self._shape)
 
-    def _epoch(self) -> Iterator[Batch]:
-        """Several batches at a time, [K, B, T]."""
+    def epoch(self, number: int, first: int) -> Iterator[Batch]:
+        """Give epoch `number` from batch `first` on, several batches at a time, [K, B, T]."""
         rows, length = self._shape
-        seed = np.random.SeedSequence(self._entropy, spawn_key=(next(self._epochs),))
-        rng = np.random.default_rng(seed)
-        for first in range(0, self._steps, _at_a_time(self._shape)):
-            size = min(_at_a_time(self._shape), self._steps - first), rows
+        rng = np.random.default_rng(np.random.SeedSequence(self._entropy, spawn_key=(number,)))
+        for place in range(0, self.count, _at_a_time(self._shape)):
+            size = min(_at_a_time(self._shape), self.count - place), rows
             starts = rng.integers(0, len(self._stream) - length, size)  # [K, B]
-            windows = self._stream[starts[..., np.newaxis] + np.arange(length + 1)].astype(np.int32)
-            windows[..., 0][rng.random(size) < self._share] = BOS_ID
-            weights = np.full([*size, length], 1 / (rows * length), np.float32)
+            begins = rng.random(size) < self._share
+            left = slice(min(max(0, first - place), size[0]), None)
+            windows = self._stream[starts[left, :, np.newaxis] + np.arange(length + 1)].astype(np.int32)
+            windows[..., 0][begins[left]] = BOS_ID
+            weights = np.full([len(windows), rows, length], 1 / (rows * length), np.float32)
             yield {"target": windows[..., :-1]}, windows[..., 1:], weights
 
 
@@ -88,22 +89,26 @@ class ConsecutiveBlocks:
 
     def __init__(self, stream: Ints, shape: tuple[int, int]):
         self._stream, self._shape = stream, shape
+        self.count = -(-(len(stream) - 1) // (shape[0] * shape[1]))
+        self.seed = 0  # the order is that of the text
 
-    def dataset(self) -> tf.data.Dataset:
-        """Give the blocks as a dataset."""
-        rows, length = self._shape
-        return _dataset(self._batches, self._shape, -(-(len(self._stream) - 1) // (rows * length)))
+    def dataset(self, read: Callable[[], Iterator[Batch]]) -> tf.data.Dataset:
+        """Make a dataset of the batches of an epoch."""
+        return _dataset(read, self._shape)
 
-    def _batches(self) -> Iterator[Batch]:
-        """Several batches at a time, [K, B, T]; what is missing in the last one is pads."""
+    def epoch(self, number: int, first: int) -> Iterator[Batch]:
+        """Give any epoch from batch `first` on, several batches at a time, [K, B, T].
+
+        What is missing in the last one is pads.
+        """
         rows, length = self._shape
         count = len(self._stream) - 1
         step = _at_a_time(self._shape) * rows * length
-        for first in range(0, count, step):
-            real = min(step, count - first)
+        for place in range(first * rows * length, count, step):
+            real = min(step, count - place)
             shape = -(-real // (rows * length)), rows, length
             ids = np.zeros([2, np.prod(shape)], np.int32)
-            ids[:, :real] = self._stream[first : first + real], self._stream[first + 1 : first + 1 + real]
+            ids[:, :real] = self._stream[place : place + real], self._stream[place + 1 : place + 1 + real]
             target, labels = ids.reshape(2, *shape)
             inside = (np.arange(ids.shape[1]) < real).reshape(shape)
             target[..., 0][~inside[..., 0]] = BOS_ID
@@ -114,9 +119,8 @@ def _at_a_time(shape: tuple[int, int]) -> int:
     return max(1, _IDS // (shape[0] * shape[1]))
 
 
-def _dataset(batches: Callable[[], Iterator[Batch]], shape: tuple[int, int], count: int) -> tf.data.Dataset:
+def _dataset(read: Callable[[], Iterator[Batch]], shape: tuple[int, int]) -> tf.data.Dataset:
     """Take what a generator gives several at a time apart into batches."""
     ids, weights = tf.TensorSpec([None, *shape], tf.int32), tf.TensorSpec([None, *shape], tf.float32)
-    dataset = tf.data.Dataset.from_generator(batches, output_signature=({"target": ids}, ids, weights))
-    dataset = dataset.unbatch().apply(tf.data.experimental.assert_cardinality(count))
-    return plain(dataset.prefetch(_READY))
+    dataset = tf.data.Dataset.from_generator(read, output_signature=({"target": ids}, ids, weights))
+    return plain(dataset.unbatch().prefetch(_READY))
