@@ -28,12 +28,14 @@ class Progress(NamedTuple):
 
 
 def ban(logits, ids, when=True):
-    """Ban `ids` where the scalar `when` holds."""
+    """Ban `ids` where `when` holds, a scalar or bool `[B]`."""
     vocabulary = ops.arange(logits.shape[-1], dtype="int32")
     banned = vocabulary == ids[0]
     for token in ids[1:]:
         banned = ops.logical_or(banned, vocabulary == token)
-    return ops.where(ops.logical_and(banned, when), ops.cast(BANNED, logits.dtype), logits)
+    if when is not True:
+        banned = ops.logical_and(banned, ops.reshape(when, (-1, 1, 1)))
+    return ops.where(banned, ops.cast(BANNED, logits.dtype), logits)
 
 
 class ForbiddenTokens(NamedTuple):
@@ -47,9 +49,9 @@ class ForbiddenTokens(NamedTuple):
 
 
 class MinimumLength(NamedTuple):
-    """Do not end before `length` tokens, EOS counted."""
+    """Do not end before `length` tokens, EOS counted: an integer, or int32 `[B]`. A prompt does not count."""
 
-    length: int
+    length: Any
     eos_id: int
 
     def __call__(self, logits, progress):

@@ -1,9 +1,11 @@
 """The one loop that decodes every model with every strategy. It compiles nothing and keeps nothing."""
 
+from numbers import Integral
+
 from keras import ops
 
 from keras_seq2seq.search.constraints import ForbiddenTokens, MinimumLength, Progress
-from keras_seq2seq.search.result import Limits
+from keras_seq2seq.search.limits import Limits, check_limits
 
 __all__ = ["search"]
 
@@ -29,7 +31,8 @@ def search(
         inputs: a dict of the model's inputs; without `target` every row starts from BOS.
         strategy: `Greedy`, `Beam`, `Sampling`, or any object with their methods and `width`.
         max_length: L, the most tokens to generate, EOS included. Nothing is forced at the limit.
-        min_length: the fewest tokens to generate, EOS included.
+        min_length: the fewest tokens to generate, EOS included: an integer, or int32 `[B]`. Where it is more
+            than the row's limit, the limit wins: the row may end with its last token.
         row_limit: int32 `[B]`, the most tokens for each row, at most `max_length`; default `max_length`.
         constraints: callables from (logits `[B, W, V]`, `Progress`) to logits.
         seeds: int32 `[B]`, for `Sampling`: a source's samples depend on its seed; default: on the strategy's
@@ -42,23 +45,20 @@ def search(
         `SearchResult`.
 
     Raises:
-        ValueError: `max_length` below 1, or `min_length` above it.
+        ValueError: `max_length` below 1, or `min_length` above it; limits of another kind or shape.
     """
-    if isinstance(max_length, int) and not max(min_length, 1) <= max_length:
-        raise ValueError(
-            "max_length must be at least 1 and at least min_length, "
-            f"received max_length={max_length} and min_length={min_length}."
-        )
+    check_limits(max_length, min_length, row_limit, seeds)
     inputs = dict(inputs)
     batch = ops.shape(next(iter(inputs.values())))[0]
     if inputs.get("target") is None:
         inputs["target"] = ops.full((batch, 1), bos_id, dtype="int32")
     if row_limit is None:
         row_limit = ops.full((batch,), max_length, dtype="int32")
+    row_limit = ops.minimum(ops.cast(row_limit, "int32"), max_length)
     limits = Limits(max_length, row_limit, pad_id, eos_id, seeds)
     rules = [ForbiddenTokens(tuple({pad_id, bos_id} - {eos_id})), *constraints]
-    if min_length > 1:
-        rules.append(MinimumLength(min_length, eos_id))
+    if not isinstance(min_length, Integral) or min_length > 1:
+        rules.append(MinimumLength(ops.minimum(ops.cast(min_length, "int32"), row_limit), eos_id))
     width = strategy.width
     start = model.start(inputs, max_length, width)
     token = ops.repeat(start.token, width) if width > 1 else start.token

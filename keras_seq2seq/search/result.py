@@ -1,28 +1,10 @@
-"""What a search is given besides the model, and what it returns."""
+"""What a search returns."""
 
 from typing import Any, NamedTuple
 
 from keras_seq2seq.search.buffer import pick
 
-__all__ = ["Limits", "SearchResult"]
-
-
-class Limits(NamedTuple):
-    """What bounds a search.
-
-    Attributes:
-        max_length: L, how many tokens a hypothesis may have, EOS included.
-        row_limit: int32 `[B]`, the same for each source, at most L.
-        pad_id: fills what follows EOS.
-        eos_id: ends a hypothesis.
-        seeds: int32 `[B]`, what the random numbers of each source depend on, or None.
-    """
-
-    max_length: int
-    row_limit: Any
-    pad_id: int
-    eos_id: int
-    seeds: Any = None
+__all__ = ["SearchResult"]
 
 
 class SearchResult(NamedTuple):

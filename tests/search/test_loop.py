@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scripted import BOS, EOS, PAD, ScriptedModel, found, run, tables
+from scripted import BOS, EOS, PAD, ScriptedModel, assert_same, found, run, tables
 
 from keras_seq2seq.search import Beam, ForbiddenTokens, Greedy, NoRepeatedNgram, Sampling
 
@@ -178,11 +178,73 @@ class _Prompted(ScriptedModel):
     [
         ({"max_length": 0}, "max_length=0"),
         ({"max_length": 3, "min_length": 4}, "max_length=3.*min_length=4"),
+        ({"max_length": 3, "min_length": -1}, "min_length must be at least 0, received -1"),
+        ({"max_length": 3.0}, "max_length must be an integer, received 3.0"),
+        ({"max_length": True}, "max_length must be an integer, received True"),
+        ({"max_length": np.array([3])}, r"max_length must be an integer, received the shape \(1,\)"),
+        ({"max_length": 3, "min_length": 1.5}, r"min_length must be an integer or int32 \[B\], received 1.5"),
+        ({"max_length": 3, "min_length": np.ones((20, 1), int)}, r"min_length .* the shape \(20, 1\)"),
+        ({"max_length": 3, "min_length": np.ones(20)}, "min_length must be an integer or int32"),
+        ({"max_length": 3, "row_limit": 2}, r"row_limit must be int32 \[B\], received the shape \(\)"),
+        ({"max_length": 3, "row_limit": [2] * 20}, r"row_limit must be int32 \[B\], received \[2"),
+        ({"max_length": 3, "seeds": np.zeros((20, 2), int)}, r"seeds must be int32 \[B\].*\(20, 2\)"),
     ],
 )
 def test_bad_limits_are_named(model, options: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         run("eager", model, SOURCES, Greedy(), **options)
+
+
+def test_a_misspelt_option_is_named(model) -> None:
+    with pytest.raises(TypeError, match="min_lenght"):
+        run("eager", model, SOURCES, Greedy(), max_length=3, min_lenght=2)
+    with pytest.raises(TypeError, match="temprature"):
+        Sampling(temprature=2.0)  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("strategy", [Greedy(), Beam(3, n_best=3), Sampling(2, seed=1)], ids=repr)
+def test_each_row_has_its_own_minimum_and_maximum(model, strategy, mode: str) -> None:
+    """Where the minimum is above the maximum the latter wins, and the row may end with its last token."""
+    least, most = np.arange(20, dtype="int32") % 6, np.arange(20, dtype="int32") % 7
+    options = {"max_length": 8, "min_length": least, "row_limit": most}
+    together = run(mode, model, SOURCES, strategy, **options)
+    seeds = np.asarray(Sampling(seed=1).row_seeds(np.arange(20, dtype="int32")))
+    assert (together.lengths <= most[:, None]).all()
+    for row in range(20):
+        if most[row] == 0:
+            continue
+        alone = run(
+            "eager",
+            model,
+            SOURCES[row : row + 1],
+            strategy,
+            max_length=int(most[row]),
+            min_length=int(min(least[row], most[row])),
+            seeds=seeds[row : row + 1],
+        )
+        assert_same(found(alone, 0), found(together, row))
+        exists = together.lengths[row] > 0
+        assert (together.lengths[row][exists] >= min(least[row], most[row])).all()
+    assert together.finished[least > most].any()
+
+
+@pytest.mark.parametrize("strategy", [Greedy(), Beam(3, n_best=3), Sampling(2, seed=1)], ids=repr)
+def test_a_minimum_may_be_given_either_way(model, strategy) -> None:
+    one, rows = (
+        run("graph", model, SOURCES, strategy, max_length=8, min_length=least)
+        for least in (4, np.full(20, 4, "int32"))
+    )
+    np.testing.assert_array_equal(one.tokens, rows.tokens)
+    np.testing.assert_array_equal(one.scores, rows.scores)
+
+
+def test_a_row_limit_above_the_maximum_changes_nothing(model) -> None:
+    free, wide = (
+        run("graph", model, SOURCES, Beam(3, stop="bound"), max_length=8, row_limit=limit)
+        for limit in (None, np.full(20, 99, "int32"))
+    )
+    np.testing.assert_array_equal(free.tokens, wide.tokens)
 
 
 def test_greedy_keeps_one_hypothesis() -> None:
