@@ -1,8 +1,8 @@
 """What bounds a search."""
 
-from numbers import Integral
 from typing import Any, NamedTuple
 
+import numpy as np
 from keras.backend import standardize_dtype
 
 __all__ = ["Limits", "check_limits"]
@@ -34,10 +34,10 @@ def check_limits(max_length, min_length, row_limit, seeds):
         _check("row_limit", row_limit, "int32 [B]", 1)
     if seeds is not None:
         _check("seeds", seeds, "int32 [B]", 1)
-    least = min_length if isinstance(min_length, Integral) else 0
+    least = min_length if isinstance(min_length, (int, np.integer)) else 0
     if least < 0:
         raise ValueError(f"min_length must be at least 0, received {min_length}.")
-    if isinstance(max_length, Integral) and max(least, 1) > max_length:
+    if isinstance(max_length, (int, np.integer)) and max(least, 1) > max_length:
         raise ValueError(
             "max_length must be at least 1 and at least min_length, "
             f"received max_length={max_length} and min_length={least}."
@@ -46,7 +46,7 @@ def check_limits(max_length, min_length, row_limit, seeds):
 
 def _check(name, value, expected, *ranks):
     """Refuse what is no integer, or no array of integers with one of these numbers of axes."""
-    if isinstance(value, Integral) and not isinstance(value, bool):
+    if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
         shape = ()
     elif hasattr(value, "dtype") and "int" in standardize_dtype(value.dtype):
         shape = value.shape

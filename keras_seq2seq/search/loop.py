@@ -1,7 +1,6 @@
 """The one loop that decodes every model with every strategy. It compiles nothing and keeps nothing."""
 
-from numbers import Integral
-
+import numpy as np
 from keras import ops
 
 from keras_seq2seq.search.constraints import ForbiddenTokens, MinimumLength, Progress
@@ -57,7 +56,7 @@ def search(
     row_limit = ops.minimum(ops.cast(row_limit, "int32"), max_length)
     limits = Limits(max_length, row_limit, pad_id, eos_id, seeds)
     rules = [ForbiddenTokens(tuple({pad_id, bos_id} - {eos_id})), *constraints]
-    if not isinstance(min_length, Integral) or min_length > 1:
+    if not isinstance(min_length, (int, np.integer)) or min_length > 1:
         rules.append(MinimumLength(ops.minimum(ops.cast(min_length, "int32"), row_limit), eos_id))
     width = strategy.width
     start = model.start(inputs, max_length, width)
