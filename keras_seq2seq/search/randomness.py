@@ -6,7 +6,7 @@ with Wellons' constants), as counter-based generators do (Salmon et al. 2011).
 
 from keras import ops
 
-__all__ = ["mix", "uniforms"]
+__all__ = ["mix", "mix_halves", "uniforms"]
 
 _GOLDEN = 0x9E3779B9  # 2^32 / golden ratio, odd: spreads counters over all bits
 
@@ -21,8 +21,13 @@ def _scramble(x):
 
 def mix(x, salt):
     """Return new int32 seeds from int32 `x`, other ones for each `salt`, a Python int."""
+    return mix_halves(x, salt & 0xFFFFFFFF, (salt >> 32) & 0xFFFFFFFF)
+
+
+def mix_halves(x, low, high):
+    """Do as `mix` for a salt that comes as its two halves of 32 bits: integers, or uint32 as `x` is."""
     mixed = ops.cast(x, "uint32") * ops.cast(_GOLDEN, "uint32")
-    for part in (salt & 0xFFFFFFFF, (salt >> 32) & 0xFFFFFFFF):
+    for part in (low, high):
         mixed = _scramble(ops.bitwise_xor(mixed, ops.cast(part, "uint32")))
     return ops.cast(mixed, "int32")
 
