@@ -6,6 +6,7 @@ without LF counts.
 """
 
 import contextlib
+import glob
 import gzip
 import os
 import zlib
@@ -17,6 +18,28 @@ _BOM = "\ufeff"
 _BLOCK = 1 << 20
 
 Path = str | os.PathLike[str]
+Paths = Path | Sequence[Path]
+
+
+def expand(paths: Paths) -> list[Path]:
+    """List the files that are meant: paths as they are, and what patterns with *, ? or [ find, sorted.
+
+    A file that has such a name is that file.
+
+    Raises:
+        FileNotFoundError: if a pattern finds no file.
+    """
+    found: list[Path] = []
+    for path in [paths] if isinstance(paths, (str, os.PathLike)) else paths:
+        name = os.fspath(path)
+        if glob.escape(name) == name or os.path.exists(name):
+            found.append(path)
+            continue
+        names = sorted(glob.glob(name, recursive=True))
+        if not names:
+            raise FileNotFoundError(f"{name!r} finds no file.")
+        found += names
+    return found
 
 
 def read_lines(source: Path | Iterable[bytes]) -> Iterator[str]:

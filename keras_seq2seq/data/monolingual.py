@@ -1,7 +1,6 @@
 """Text without a source side, for language models: as one stream, or line by line."""
 
 import io
-import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import Self
 
@@ -9,7 +8,7 @@ from keras_seq2seq.data.batching import TokenBatches
 from keras_seq2seq.data.buckets import BucketRule, limits_of
 from keras_seq2seq.data.chunks import Chunks
 from keras_seq2seq.data.epochs import Batches
-from keras_seq2seq.data.lines import Path, cut, read_text, read_texts
+from keras_seq2seq.data.lines import Path, cut, expand, read_text, read_texts
 from keras_seq2seq.data.report import Report
 from keras_seq2seq.data.windows import ConsecutiveBlocks, RandomBlocks, stream_of
 from keras_seq2seq.text import Tokenizer
@@ -27,8 +26,8 @@ class Text:
     UTF-8 becomes U+FFFD. A file without a line feed at its end gets one if another file follows.
 
     Args:
-        path: of the text, or a list of paths that are read one after the other; gzip if a name ends
-            in .gz.
+        path: of the text, a pattern such as "part-*.txt.gz", or a list of them, which are read one
+            after the other; gzip if a name ends in .gz. What a pattern finds is sorted.
 
     Raises:
         FileNotFoundError: if a file is missing.
@@ -36,7 +35,7 @@ class Text:
     """
 
     def __init__(self, path: Path | Sequence[Path]):
-        paths = [path] if isinstance(path, (str, os.PathLike)) else list(path)
+        paths = expand(path)
         self._use(lambda: read_texts(paths), ", ".join(map(str, paths)))
 
     @classmethod

@@ -3,21 +3,30 @@
 import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Self
+from functools import partial
+from typing import Any, NamedTuple, Self
 
+import numpy as np
 import tensorflow as tf
 
 from keras_seq2seq.data.batching import TokenBatches
-from keras_seq2seq.data.blocks import in_blocks, string_tensors
-from keras_seq2seq.data.buckets import BucketRule, limits_of
+from keras_seq2seq.data.blocks import BLOCK, in_blocks, string_tensors
+from keras_seq2seq.data.buckets import BucketRule, check_count, limits_of
 from keras_seq2seq.data.chunks import Chunks
+from keras_seq2seq.data.cleaning import Cleaning, Rule, masked, select
 from keras_seq2seq.data.epochs import Batches
-from keras_seq2seq.data.lines import Path, count_lines, read_lines
+from keras_seq2seq.data.lines import Path, Paths, count_lines, expand, read_lines
 from keras_seq2seq.data.report import Report
 from keras_seq2seq.text import Tokenizer
 
 Pairs = Iterator[tuple[str, str]]
-Paths = Path | Sequence[Path]
+
+
+class Part(NamedTuple):
+    """Pairs that can be read again and again, such as those of one file, and their number."""
+
+    size: int
+    read: Callable[[], Pairs]
 
 
 class ParallelText:
@@ -27,12 +36,12 @@ class ParallelText:
     memory. The module `lines` says what a line is. `len(text)` is the number of pairs, blank ones among them.
 
     Args:
-        source: path of the source side, or a list of paths that are read one after the other; gzip
-            if a name ends in .gz.
+        source: path of the source side, a pattern such as "news.*.en.gz", or a list of them, which
+            are read one after the other; gzip if a name ends in .gz. What a pattern finds is sorted.
         target: the same for the target side; line n belongs to line n of the source.
 
     Raises:
-        FileNotFoundError: if a file is missing.
+        FileNotFoundError: if a file is missing, or a pattern finds none.
         ValueError: if two files differ in their number of lines, a gzip file is damaged, or there
             are no lines at all.
     """
@@ -40,14 +49,13 @@ class ParallelText:
     unit = "pairs"
 
     def __init__(self, source: Paths, target: Paths):
-        sources, targets = _paths(source), _paths(target)
+        sources, targets = expand(source), expand(target)
         if len(sources) != len(targets):
             raise ValueError(
                 f"source names {len(sources)} files and target {len(targets)}, expected as many."
             )
         files = list(zip(sources, targets, strict=True))
-        count = sum(_aligned_count(*pair) for pair in files)
-        self._use(count, lambda: itertools.chain.from_iterable(_zipped(*pair) for pair in files), sources)
+        self._use([Part(_aligned_count(*pair), partial(_zipped, *pair)) for pair in files], sources)
 
     @classmethod
     def from_tsv(cls, path: Paths, columns: tuple[int, int] = (0, 1)) -> Self:
@@ -59,13 +67,9 @@ class ParallelText:
         """
         if min(columns) < 0:
             raise ValueError(f"columns must be numbers from 0, got {columns}.")
-        text, paths = cls.__new__(cls), _paths(path)
-
-        def read() -> Pairs:
-            return itertools.chain.from_iterable(_rows(name, columns) for name in paths)
-
-        text._use(sum(1 for _ in read()), read, paths)
-        return text
+        paths = expand(path)
+        reads = [partial(_rows, name, columns) for name in paths]
+        return cls._of([Part(sum(1 for _ in read()), read) for read in reads], paths)
 
     @classmethod
     def from_pairs(cls, pairs: Iterable[tuple[str, str]]) -> Self:
@@ -77,37 +81,131 @@ class ParallelText:
             if not (isinstance(pair, (tuple, list)) and [type(side) for side in pair] == [str, str]):
                 raise ValueError(f"pairs must hold pairs of strings, got {pair!r}.")
             count += 1
+        return cls._of([Part(count, lambda: iter(pairs))], ["pairs"])
+
+    @classmethod
+    def from_dataset(cls, dataset: tf.data.Dataset) -> Self:
+        """Take pairs from a `tf.data.Dataset` of two scalar strings, the same at every iteration.
+
+        Invalid UTF-8 becomes U+FFFD. If the cardinality is not known, the dataset is read here to count.
+
+        Raises:
+            ValueError: if the elements are no such pairs, or there are none, or infinitely many.
+        """
+        spec = dataset.element_spec
+        scalar = tf.TensorSpec([], tf.string)
+        if not isinstance(spec, tuple) or len(spec) != 2 or any(side != scalar for side in spec):
+            raise ValueError(f"dataset must hold pairs of scalar strings, got {spec}.")
+        count = int(dataset.cardinality())
+        if count == tf.data.INFINITE_CARDINALITY:
+            raise ValueError("dataset must come to an end, got one of infinite cardinality.")
+        if count == tf.data.UNKNOWN_CARDINALITY:
+            count = int(dataset.reduce(np.int64(0), lambda total, _: total + 1))
+        return cls._of([Part(count, partial(_elements, dataset))], ["dataset"])
+
+    @classmethod
+    def _of(cls, parts: Sequence[Part], names: Sequence[Path]) -> Self:
         text = cls.__new__(cls)
-        text._use(count, lambda: iter(pairs), ["pairs"])
+        text._use(parts, names)
         return text
 
-    def _use(self, count: int, read: Callable[[], Pairs], names: Sequence[Path]) -> None:
-        if not count:
+    def _use(self, parts: Sequence[Part], names: Sequence[Path]) -> None:
+        self._parts = tuple(part for part in parts if part.size)
+        self._count = sum(part.size for part in parts)
+        if not self._count:
             raise ValueError(f"There is not one line in {', '.join(map(str, names))}.")
-        self._count = count
-        self._read = read
+        self._names = names
         self.report: Report | None = None
+        self.cleaning: Cleaning | None = None
+
+    def clean(
+        self,
+        *,
+        min_length: int = 1,
+        max_length: int | None = None,
+        max_ratio: float | None = None,
+        identical: bool = False,
+        duplicates: bool = False,
+        keep: Callable[[str, str], bool] | None = None,
+    ) -> Self:
+        """Give the pairs that are good to train on, and to learn a vocabulary from.
+
+        The corpus is read through once, here. What was dropped, and why, is in the log and in
+        `cleaning` of what is returned. Lengths are in characters, because they are judged before
+        there is a tokenizer; `batches` has limits in tokens. Only this method drops such pairs: texts
+        to translate or to evaluate with are never cleaned.
+
+        Args:
+            min_length: the fewest characters of either side.
+            max_length: the most characters of either side.
+            max_ratio: how many times as long as the other a side may be.
+            identical: whether to keep pairs of which both sides are the same.
+            duplicates: whether to keep pairs that came before, to the letter. They are found by
+                64-bit hashes, which take 9 bytes of memory a pair.
+            keep: a predicate `(source, target) -> bool` of your own, called once for each pair.
+
+        Raises:
+            ValueError: if an argument is out of range, or no pair is left.
+        """
+        rule = Rule(min_length, max_length, max_ratio, identical, duplicates, keep)
+        kept, cleaning = select(self.pairs(), len(self), rule)
+        parts, place = [], 0
+        for part in self._parts:
+            mask = kept[place : place + part.size]
+            parts.append(Part(int(mask.sum()), partial(_masked, part.read, mask)))
+            place += part.size
+        text = self._of(parts, self._names)
+        text.cleaning = cleaning
+        return text
+
+    def shard(self, count: int, index: int, *, by: str = "line") -> Self:
+        """Give one of `count` shares of the pairs, to prepare them in several processes, say.
+
+        Replicas and workers that train one model all read the whole text, not shares of it: each takes
+        its own rows of the same global batches.
+
+        Args:
+            count: number of shares.
+            index: which of them, from 0.
+            by: "line" deals the pairs out one by one, "file" whole files, which are read by one share only.
+
+        Raises:
+            ValueError: if an argument is out of range, or the share would be empty.
+        """
+        check_count("count", count)
+        if index not in range(count):
+            raise ValueError(f"index must be an integer from 0 to {count - 1}, got {index!r}.")
+        if by not in ("line", "file"):
+            raise ValueError(f"by must be 'line' or 'file', got {by!r}.")
+        if by == "file":
+            parts = list(self._parts[index::count])
+        else:
+            left = len(range(index, len(self), count))
+            parts = [Part(left, lambda: itertools.islice(self.pairs(), index, None, count))]
+        if not sum(part.size for part in parts):
+            raise ValueError(f"count must leave no share empty, got {count} shares by {by}.")
+        return self._of(parts, self._names)
 
     def __len__(self) -> int:
         return self._count
 
     def pairs(self) -> Pairs:
         """Iterate over all pairs, blank ones among them."""
-        return self._read()
+        return itertools.chain.from_iterable(part.read() for part in self._parts)
 
     def sources(self) -> Iterator[str]:
         """Iterate over the source lines, to learn a vocabulary from, say."""
-        return (source for source, _ in self._read())
+        return (source for source, _ in self.pairs())
 
     def targets(self) -> Iterator[str]:
         """Iterate over the target lines."""
-        return (target for _, target in self._read())
+        return (target for _, target in self.pairs())
 
     def dataset(self) -> tf.data.Dataset:
         """Give all pairs, blank ones among them, as a `tf.data.Dataset` of two scalar strings."""
 
         def blocks() -> Iterator[tuple[Any, Any]]:
-            return map(string_tensors, in_blocks(self._read()))
+            return map(string_tensors, in_blocks(self.pairs()))
 
         lines = tf.TensorSpec([None], tf.string)
         dataset = tf.data.Dataset.from_generator(blocks, output_signature=(lines, lines))
@@ -180,10 +278,6 @@ class ParallelText:
         )
 
 
-def _paths(paths: Paths) -> list[Path]:
-    return [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
-
-
 def _aligned_count(source: Path, target: Path) -> int:
     counts = count_lines(source), count_lines(target)
     if counts[0] != counts[1]:
@@ -210,3 +304,13 @@ def _rows(path: Path, columns: tuple[int, int]) -> Pairs:
             )
         else:
             yield "", ""
+
+
+def _elements(dataset: tf.data.Dataset) -> Pairs:
+    for sources, targets in dataset.batch(BLOCK).as_numpy_iterator():
+        for source, target in zip(sources, targets, strict=True):
+            yield source.decode("utf-8", "replace"), target.decode("utf-8", "replace")
+
+
+def _masked(read: Callable[[], Pairs], kept: Any) -> Pairs:
+    return masked(read(), kept)

@@ -4,8 +4,10 @@ import gzip
 import pathlib
 
 import pytest
+import tensorflow as tf
 
 from keras_seq2seq.data import ParallelText
+from keras_seq2seq.text import Characters, SentencePiece, WordPiece, Words
 
 TATOEBA = pathlib.Path(__file__).parents[2] / "examples" / "data" / "tatoeba"
 
@@ -114,3 +116,72 @@ def test_the_corpus_of_the_examples_is_whole(split, count):
     assert all(source.strip() and target.strip() for source, target in text.pairs())
     credits = ParallelText.from_tsv(TATOEBA / f"{split}.en-cmn.tsv.gz", columns=(0, 2)).targets()
     assert all("tatoeba.org" in credit and "CC-BY 2.0" in credit for credit in credits)
+
+
+def test_patterns_find_files_in_order(tmp_path):
+    for number in (10, 2, 1):
+        write(tmp_path / f"news.{number:02}.en", f"a{number}\n")
+        write(tmp_path / f"news.{number:02}.de.gz", f"b{number}\n")
+    text = ParallelText(tmp_path / "news.*.en", str(tmp_path / "news.??.de.gz"))
+    assert list(text.pairs()) == [("a1", "b1"), ("a2", "b2"), ("a10", "b10")]
+    one = ParallelText([tmp_path / "news.[0]1.en"], [tmp_path / "news.01.de.gz"])
+    assert list(one.pairs()) == [("a1", "b1")]
+    write(tmp_path / "odd[1].en", "odd\n")  # a name, not a pattern
+    assert list(ParallelText(tmp_path / "odd[1].en", tmp_path / "news.01.en").pairs()) == [("odd", "a1")]
+    with pytest.raises(FileNotFoundError, match=r"gone.\*' finds no file"):
+        ParallelText(tmp_path / "gone.*", tmp_path / "gone.*")
+    with pytest.raises(ValueError, match="source names 3 files and target 1"):
+        ParallelText(tmp_path / "news.*.en", tmp_path / "news.01.de.gz")
+    write(tmp_path / "t2.tsv", "c\td\n")
+    write(tmp_path / "t1.tsv", "a\tb\n")
+    assert list(ParallelText.from_tsv(tmp_path / "t?.tsv").pairs()) == [("a", "b"), ("c", "d")]
+
+
+def test_pairs_from_a_dataset():
+    sources, targets = [b"one", b"ab\xffc", "\u2028\0ü".encode()] * 700, [b"1", b"2", b""] * 700
+    pairs = tf.data.Dataset.from_tensor_slices((sources, targets))
+    expected = [("one", "1"), ("ab\ufffdc", "2"), ("\u2028\0ü", "")] * 700
+    for dataset in (pairs, pairs.filter(lambda *_: True)):  # of known and of unknown cardinality
+        text = ParallelText.from_dataset(dataset)
+        assert len(text) == 2100
+        for _ in range(2):
+            assert list(text.pairs()) == expected
+    text = ParallelText.from_pairs([("a", "b"), ("c", "d")])
+    assert list(ParallelText.from_dataset(text.dataset()).pairs()) == [("a", "b"), ("c", "d")]
+    with pytest.raises(ValueError, match="dataset must come to an end"):
+        ParallelText.from_dataset(pairs.repeat())
+    for wrong in (pairs.batch(2), pairs.map(lambda one, _: one), tf.data.Dataset.range(3)):
+        with pytest.raises(ValueError, match="dataset must hold pairs of scalar strings, got "):
+            ParallelText.from_dataset(wrong)
+    with pytest.raises(ValueError, match="not one line in dataset"):
+        ParallelText.from_dataset(pairs.take(0))
+
+
+LINES = ["the  quick brown fox", "jumps, over the lazy dog", "他住在这附近", "and \u2028 that's\rit"] * 5
+
+
+@pytest.mark.parametrize(
+    "train",
+    [
+        Characters.train,
+        Words.train,
+        lambda lines: SentencePiece.train(lines, vocabulary_size=70),
+        lambda lines: WordPiece.train(lines, vocabulary_size=70),
+    ],
+)
+def test_bom_and_crlf_change_neither_vocabulary_nor_ids(tmp_path, train):
+    content = "".join(line + "\n" for line in LINES).encode()
+    paths = [
+        write(tmp_path / "lf", content),
+        write(tmp_path / "crlf", b"\xef\xbb\xbf" + content.replace(b"\n", b"\r\n")),
+    ]
+    made = []
+    for path in paths:
+        text = ParallelText(path, path)
+        tokenizer = train(text.sources())
+        ((inputs, labels, _),) = text.batches(tokenizer, tokens_per_batch=4096, shuffle=False, buckets=[64])
+        ids = inputs["source"].numpy()
+        tokens = tokenizer.detokenize(ids[ids > 3][:, None]).numpy()
+        assert not [token for token in tokens if "\ufeff".encode() in token or token.endswith(b"\r\n")]
+        made.append((tokenizer.vocabulary_size, ids.tolist(), labels.numpy().tolist()))
+    assert made[0] == made[1]
