@@ -1,6 +1,5 @@
 """Small models of all three kinds with random weights, their inputs, and compiled searches over them."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -84,7 +83,7 @@ class Family:
     model: Any
     varying: str
     rows: np.ndarray
-    compiled: dict[Any, Callable] = field(default_factory=dict)
+    compiled: dict[Any, Any] = field(default_factory=dict)
 
     def decode(self, inputs: Inputs, strategy: Any, seeds: Any = None, limit: int = LIMIT) -> SearchResult:
         """Search in one graph for all shapes; sampling gets a seed for each row."""
@@ -107,6 +106,13 @@ class Family:
     def whole(self, strategy: Any) -> SearchResult:
         """Search all 64 rows at once."""
         return self.decode({self.varying: self.rows}, strategy)
+
+    def align(self, inputs: Inputs) -> np.ndarray:
+        """Return the attention to the sources, `[B, H, T, S]`."""
+        if "align" not in self.compiled:
+            signature = {name: tf.TensorSpec([None, None], tf.int32) for name in ("source", "target")}
+            self.compiled["align"] = tf.function(self.model.align, [signature], autograph=False)
+        return self.compiled["align"](inputs).numpy()
 
     def log_probabilities(self, inputs: Inputs, tokens: np.ndarray) -> np.ndarray:
         """Return log P of tokens `[B, L]` after the prompts by one full pass: PAD and BOS out, pads 0."""

@@ -1,6 +1,7 @@
 """Encoder-decoder models: a functional graph for training, `start` and `step` for search."""
 
 import keras
+from keras import ops
 
 from keras_seq2seq.layers.masks import padding_mask
 from keras_seq2seq.models.token_training import TokenTraining
@@ -48,19 +49,29 @@ class Seq2Seq(TokenTraining):
         """Continue the hypotheses that `parent` names; see `models.protocol.Decodable`."""
         return self.decoder.reorder(carry, parent)
 
-    def align(self, inputs, **options):
+    @property
+    def has_alignment(self):
+        """Whether `align` works: there is attention to the source."""
+        return hasattr(self.decoder, "align") and getattr(self.decoder, "attention", self) is not None
+
+    def align(self, inputs, hypotheses=1, **options):
         """Return where each target position looks in the source.
 
         Args:
-            inputs: `source` int32 `[B, S]` and `target` int32 `[B, T]`, as in training.
+            inputs: `source` int32 `[B, S]` and `target` int32 `[B*W, T]`, as in training.
+            hypotheses: W, targets for each source; row b*W + w belongs to source b.
             options: of the decoder's `align`, such as `layer`.
 
         Returns:
-            Attention weights, float32 `[B, H, T, S]`: row t belongs to the token that position t predicts.
+            Attention weights, float32 `[B*W, H, T, S]`: row t belongs to the token that position t predicts.
         """
         source = inputs["source"]
-        memory = self.encoder(source, training=False)
-        return self.decoder.align(inputs["target"], memory, padding_mask(source), **options)
+        memory, mask = self.encoder(source, training=False), padding_mask(source)
+        if hypotheses > 1:
+            memory, mask = keras.tree.map_structure(
+                lambda part: ops.repeat(part, hypotheses, axis=0), (memory, mask)
+            )
+        return self.decoder.align(inputs["target"], memory, mask, **options)
 
     def get_config(self):
         """Return the two parts; a shared embedding is written once, with the encoder."""

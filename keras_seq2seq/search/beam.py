@@ -4,7 +4,7 @@ Legend: B sources, W beam width, V vocabulary, L maximum length, N returned hypo
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 from keras import ops
 
@@ -30,10 +30,15 @@ class Beam:
     Scores, for a hypothesis of n tokens with EOS and log-probability logP: `penalty="average"`
     logP / n**a; `"gnmt"` logP / ((5 + n) / 6)**a (Wu et al. 2016, equation 14); a = 0 is logP.
 
+    A coverage penalty b adds b * sum_j log(min(sum_i a_ij, 1)), which is at most 0, a_ij being how much
+    target token i attends to source token j (the same equation; `coverage.py` says which attention). It needs
+    whole hypotheses: the search goes by the scores above, and the W that it ends with are ranked anew.
+
     Args:
         width: W.
         length_penalty: a.
         penalty: "average" or "gnmt".
+        coverage_penalty: b, for a model that attends to a source.
         n_best: N, how many hypotheses to return.
         stop: "first" or "bound".
 
@@ -42,8 +47,10 @@ class Beam:
     """
 
     width: int
+    _: KW_ONLY
     length_penalty: float = 1.0
     penalty: str = "average"
+    coverage_penalty: float = 0.0
     n_best: int = 1
     stop: str = "first"
 
@@ -57,6 +64,9 @@ class Beam:
         penalty = self.length_penalty
         if not isinstance(penalty, (int, float)) or not math.isfinite(penalty):
             raise ValueError(f"length_penalty must be a finite number, received {penalty!r}.")
+        covers = self.coverage_penalty
+        if isinstance(covers, bool) or not isinstance(covers, (int, float)) or not 0 <= covers < math.inf:
+            raise ValueError(f"coverage_penalty must be a finite number of at least 0, received {covers!r}.")
         if not 1 <= self.n_best <= self.width:
             raise ValueError(
                 f"n_best must be between 1 and the beam's width of {self.width}, received {self.n_best}."
@@ -175,7 +185,7 @@ class Beam:
         return ops.all(state["frozen"])
 
     def result(self, state, limits):
-        """Return the N best, unfinished hypotheses behind all finished ones."""
+        """Return the N best, unfinished ones last; all W where they are to be ranked anew."""
         finished = state["finished_scores"] > IMPOSSIBLE / 2
         # Where fewer than W tokens are allowed, some of the W hypotheses do not exist: they come out empty.
         exists = state["log_probability"] > IMPOSSIBLE / 2
@@ -198,7 +208,7 @@ class Beam:
         # the finished ones go behind everything.
         rank = ops.broadcast_to(ops.arange(self.width), ops.shape(finished))
         order = ops.concatenate([ops.where(finished, rank, 4 * self.width), rank + self.width], axis=1)
-        _, place = ops.top_k(-order, self.n_best)
+        _, place = ops.top_k(-order, self.width if self.coverage_penalty else self.n_best)
         both = (ops.concatenate(parts, axis=1) for parts in zip(ended, cut, strict=True))
         return SearchResult(*both).pick(place)
 

@@ -4,6 +4,7 @@ import numpy as np
 from keras import ops
 
 from keras_seq2seq.search.constraints import ForbiddenTokens, MinimumLength, Progress
+from keras_seq2seq.search.coverage import check_alignment, rerank
 from keras_seq2seq.search.limits import Limits, check_limits
 
 __all__ = ["search"]
@@ -44,9 +45,13 @@ def search(
         `SearchResult`.
 
     Raises:
-        ValueError: `max_length` below 1, or `min_length` above it; limits of another kind or shape.
+        ValueError: `max_length` below 1, or `min_length` above it; limits of another kind or shape; a
+            coverage penalty for a model without attention to a source.
     """
     check_limits(max_length, min_length, row_limit, seeds)
+    covers = getattr(strategy, "coverage_penalty", 0.0) > 0
+    if covers:
+        check_alignment(model)
     inputs = dict(inputs)
     batch = ops.shape(next(iter(inputs.values())))[0]
     if inputs.get("target") is None:
@@ -79,4 +84,5 @@ def search(
     index = ops.zeros((), "int32")
     state = strategy.begin(batch, limits)
     *_, state = ops.while_loop(is_open, advance, (index, token, start.carry, state))
-    return strategy.result(state, limits)
+    result = strategy.result(state, limits)
+    return rerank(model, inputs, result, strategy, pad_id) if covers else result

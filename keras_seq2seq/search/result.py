@@ -2,6 +2,8 @@
 
 from typing import Any, NamedTuple
 
+from keras import ops
+
 from keras_seq2seq.search.buffer import pick
 
 __all__ = ["SearchResult"]
@@ -28,3 +30,12 @@ class SearchResult(NamedTuple):
     def pick(self, place):
         """Return the hypotheses `place`, int32 `[B, N]`, of each source."""
         return SearchResult(*(pick(part, place) for part in self))
+
+    def best(self, count):
+        """Return the `count` best hypotheses: finished ones first, the highest score first."""
+        size = self.scores.shape[1]
+        _, place = ops.top_k(self.scores, size)
+        # Finished ones to the front; within both groups the order stays.
+        behind = ops.where(pick(self.finished, place), 0, size) + ops.arange(size)
+        _, group = ops.top_k(-behind, count)
+        return self.pick(pick(place, group))

@@ -136,12 +136,7 @@ class Sampling:
         """Return the samples of each source, finished ones first, the most probable first."""
         scores = ops.sum(state["token_scores"], axis=-1)
         parts = state["tokens"], state["lengths"], scores, state["finished"], state["token_scores"]
-        _, place = ops.top_k(scores, self.n)
-        ended = ops.take_along_axis(state["finished"], place, axis=1)
-        # Finished ones to the front; within both groups the order stays.
-        _, group = ops.top_k(ops.where(ended, self.n, 0) - ops.arange(self.n), self.n)
-        place = ops.take_along_axis(place, group, axis=1)
-        return SearchResult(*parts).pick(place)
+        return SearchResult(*parts).best(self.n)
 
 
 def _inverse(weights, uniform):
