@@ -1,5 +1,6 @@
 """Losses, metrics, schedules and what else training needs for sequence models."""
 
+from keras_seq2seq.training.averaging import average_checkpoints
 from keras_seq2seq.training.losses import SmoothedCrossentropy
 from keras_seq2seq.training.metrics import Perplexity, TokenAccuracy
 from keras_seq2seq.training.schedules import WarmupCosine, WarmupInverseSqrt, WarmupLinear
@@ -12,5 +13,6 @@ __all__ = [
     "WarmupCosine",
     "WarmupInverseSqrt",
     "WarmupLinear",
+    "average_checkpoints",
     "decay_matrices_only",
 ]
