@@ -2,6 +2,7 @@
 
 from keras_seq2seq.text.bytes import Bytes
 from keras_seq2seq.text.characters import Characters
+from keras_seq2seq.text.keras_hub import KerasHub
 from keras_seq2seq.text.sentence_piece import SentencePiece
 from keras_seq2seq.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Tokenizer, load
 from keras_seq2seq.text.word_piece import WordPiece
@@ -14,6 +15,7 @@ __all__ = [
     "UNK_ID",
     "Bytes",
     "Characters",
+    "KerasHub",
     "SentencePiece",
     "Tokenizer",
     "WordPiece",

@@ -1,6 +1,5 @@
 """SentencePiece: pieces of words, learnt from raw text, run by TensorFlow Text's op."""
 
-import hashlib
 import io
 import itertools
 import logging
@@ -11,10 +10,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Self
 
 import sentencepiece
-import tensorflow as tf
-import tensorflow_text
 from sentencepiece import sentencepiece_model_pb2
 
+from keras_seq2seq.text.piece_model import PieceModel
 from keras_seq2seq.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Tokenizer, utf8
 
 _LOGGER = logging.getLogger(__name__)
@@ -61,7 +59,7 @@ class SentencePiece(Tokenizer):
         if ids != (PAD_ID, UNK_ID, BOS_ID, EOS_ID):
             raise ValueError(f"model has the ids {ids} for pad, unk, bos and eos, expected (0, 1, 2, 3).")
         self._model = model
-        self._scope = f"sentencepiece_{hashlib.sha256(model).hexdigest()[:16]}"
+        self._pieces = PieceModel(model)
         self._size = int(processor.vocab_size())
 
     @classmethod
@@ -134,17 +132,11 @@ class SentencePiece(Tokenizer):
     def __repr__(self) -> str:
         return f"SentencePiece(vocabulary_size={self._size})"
 
-    # TensorFlow Text's object is made anew in every graph: made eagerly, it holds a resource that
-    # dies when TensorFlow is seeded, and that an exporter would have to track. Its resource is found
-    # by the name of its node, which must not be that of another model in the same program.
-
     def _encode(self, strings: Any) -> Any:
-        with tf.name_scope(self._scope):
-            return tensorflow_text.SentencepieceTokenizer(self._model).tokenize(strings)
+        return self._pieces.tokenize(strings)
 
     def _decode(self, ids: Any) -> Any:
-        with tf.name_scope(self._scope):
-            return tensorflow_text.SentencepieceTokenizer(self._model).detokenize(ids)
+        return self._pieces.detokenize(ids)
 
     def _files(self) -> dict[str, bytes]:
         return {_FILE: self._model}
