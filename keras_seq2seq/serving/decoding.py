@@ -36,8 +36,11 @@ class Decoding:
         self.position_limit = position_limit(getattr(model, "decoder", None))
         self._compiled = Compiled()
 
-    def search(self, *ids: Any) -> SearchResult:
-        """Run the compiled `decode(source)` or `decode(source, prefix)`."""
+    def search(self, source: Any, prefix: Any = None, seeds: Any = None) -> SearchResult:
+        """Run the compiled `decode`."""
+        if seeds is not None and prefix is None:
+            prefix = tf.fill([tf.shape(source)[0], 1], BOS_ID)
+        ids = tuple(each for each in (source, prefix, seeds) if each is not None)
         return self._compiled(self.decode, ids, self.settings.jit_compile)
 
     def score(self, *ids: Any) -> tuple[Any, Any]:
@@ -64,12 +67,13 @@ class Decoding:
                 limit = tf.minimum(limit, tf.maximum(self.position_limit - given, 0))
         return tf.where(length > 0, limit, 0)
 
-    def decode(self, source: Any, prefix: Any = None) -> SearchResult:
+    def decode(self, source: Any, prefix: Any = None, seeds: Any = None) -> SearchResult:
         """Search for the best hypotheses.
 
         Args:
             source: int32 `[B, S]`; a row of pads alone costs nothing.
             prefix: int32 `[B, P]`, BOS first, or None for BOS alone.
+            seeds: int32 `[B, 1]`, for sampling.
 
         Returns:
             `SearchResult`; without the prefix.
@@ -81,6 +85,7 @@ class Decoding:
             self.strategy,
             max_length=self._buffer_length(source, limit),
             row_limit=limit,
+            seeds=None if seeds is None else seeds[:, 0],
             pad_id=PAD_ID,
             bos_id=BOS_ID,
             eos_id=EOS_ID,

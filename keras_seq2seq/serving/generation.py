@@ -33,19 +33,21 @@ class Generation:
         self.settings = settings
         self._compiled = Compiled()
 
-    def search(self, prompts: Any) -> SearchResult:
+    def search(self, prompts: Any, seeds: Any = None) -> SearchResult:
         """Run the compiled `generate`."""
-        return self._compiled(self.generate, (prompts,), self.settings.jit_compile)
+        ids = (prompts,) if seeds is None else (prompts, seeds)
+        return self._compiled(self.generate, ids, self.settings.jit_compile)
 
     def score(self, texts: Any) -> tuple[Any, Any]:
         """Run the compiled `log_probability`."""
         return self._compiled(self.log_probability, (texts,))
 
-    def generate(self, prompts: Any) -> SearchResult:
+    def generate(self, prompts: Any, seeds: Any = None) -> SearchResult:
         """Search for the best completions of at most `max_new_tokens`.
 
         Args:
             prompts: int32 `[B, P]`, BOS first; a row of pads alone costs nothing.
+            seeds: int32 `[B, 1]`, for sampling.
 
         Returns:
             `SearchResult`; without the prompt.
@@ -57,6 +59,7 @@ class Generation:
             self.strategy,
             max_length=most,
             row_limit=tf.where(row_lengths(prompts) > 0, most, 0),
+            seeds=None if seeds is None else seeds[:, 0],
             pad_id=PAD_ID,
             bos_id=BOS_ID,
             eos_id=EOS_ID,

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
+from functools import cached_property
 from os import PathLike
 from typing import Any, ClassVar, Self
 
@@ -15,6 +16,7 @@ from keras_seq2seq.serving.generation import Generation, completions
 from keras_seq2seq.serving.generator_signatures import GeneratorFunctions
 from keras_seq2seq.serving.results import Hypothesis, TargetScore, generated_ids, hypotheses, target_scores
 from keras_seq2seq.serving.rows import last_rows, scored_rows, strings
+from keras_seq2seq.serving.seeds import check_seeds, column, mixed, one_sample, place_seeds
 from keras_seq2seq.serving.served import check_n_best, check_parts, check_vocabulary, require_tensorflow
 from keras_seq2seq.serving.settings import GeneratorSettings
 from keras_seq2seq.text import BOS_ID, Tokenizer
@@ -27,7 +29,8 @@ Text = str | Sequence[int]
 class Generator:
     """A language model with its tokenizer and a search: on a string it gives what follows, on a list a list.
 
-    The completion of a text does not depend on what else is completed with it. Every text is a legal prompt,
+    The completion of a text does not depend on what else is completed with it; samples depend on the seed and
+    on the place of the text in the list, and on no other random numbers. Every text is a legal prompt,
     the empty one and blank ones, too: the model reads BOS and the text's tokens. A prompt of more than
     `max_prompt_length` tokens keeps only the last of them, with a warning. A completion has at most
     `max_new_tokens` tokens, EOS counted; one that is cut there has `finished=False`. A model that was trained
@@ -93,12 +96,16 @@ class Generator:
         best = [row[0].text for row in self.generate(texts)]
         return best[0] if isinstance(texts, str) else best
 
-    def generate(self, texts: str | Iterable[str], n_best: int = 1) -> list[list[Hypothesis]]:
+    def generate(
+        self, texts: str | Iterable[str], n_best: int = 1, *, offset: int = 0
+    ) -> list[list[Hypothesis]]:
         """Complete texts, with all there is to know about the completions.
 
         Args:
             texts: the prompts; one string is a list of one.
             n_best: how many hypotheses for each text, at most what the strategy returns.
+            offset: for `Sampling`, which draws by a text's place in the list: the place of the first text,
+                where a long list is given in parts.
 
         Returns:
             For each text `n_best` hypotheses, best first, finished before unfinished. Their text and tokens
@@ -110,14 +117,45 @@ class Generator:
         """
         texts = strings("texts", texts)
         check_n_best(n_best, self.strategy)
+        return self._generate(self.generation, texts, n_best, place_seeds(self.strategy, len(texts), offset))
+
+    def sample(self, texts: Any, seeds: Any) -> Any:
+        """Draw one completion of each text, by a seed that comes with the text.
+
+        It depends on the text and its seed alone, and is what a generator with `Sampling(seed=seed)` gives
+        for this text alone. Temperature and cuts are those of the strategy if that is `Sampling`, else there
+        are none. This is what the signature `sample` of an export answers.
+
+        Args:
+            texts: a string, or a list of strings.
+            seeds: an integer of 64 bits, or a list of them, one for each text.
+
+        Returns:
+            A `Hypothesis`, or a list of them.
+
+        Raises:
+            ValueError: not one seed for each text.
+            TypeError: texts that are no strings, or seeds that are no integers.
+        """
+        if isinstance(texts, str):
+            return self.sample([texts], [seeds])[0]
+        texts = strings("texts", texts)
+        drawn = np.asarray(mixed(check_seeds(seeds, len(texts))))
+        return [row[0] for row in self._generate(self.sampler, texts, 1, drawn)]
+
+    def _generate(
+        self, generation: Generation, texts: list[str], n_best: int, seeds: Any
+    ) -> list[list[Hypothesis]]:
+        """Complete in batches of similar length."""
         settings = self.settings
         prompts = last_rows("texts", texts, self.tokenizer, settings.max_prompt_length)
 
         def run(batch: list[int]) -> list[list[Hypothesis]]:
-            return self._complete([prompts[row] for row in batch], n_best)
+            rows = [prompts[row] for row in batch]
+            return self._complete(generation, rows, column(seeds, batch), n_best)
 
         lengths = [1 + len(prompt) + settings.max_new_tokens for prompt in prompts]
-        tokens = settings.tokens_per_batch // self.strategy.width
+        tokens = settings.tokens_per_batch // generation.strategy.width
         return in_batches(lengths, settings.batch_size, tokens, run)
 
     def score(self, texts: str | Sequence[Text]) -> Any:
@@ -162,14 +200,29 @@ class Generator:
         """Return a generator of the same parts with other settings."""
         return type(self)(self.model, self.tokenizer, self.strategy, **asdict(settings))
 
+    def with_strategy(self, strategy: Any) -> Self:
+        """Return a generator of the same parts with another search."""
+        return type(self)(self.model, self.tokenizer, strategy, **asdict(self.settings))
+
+    @cached_property
+    def sampler(self) -> Generation:
+        """What `sample` decodes with."""
+        strategy = one_sample(self.strategy)
+        if strategy == self.strategy:
+            return self.generation
+        return Generation(self.model, strategy, self.settings)
+
     def functions(self, n_best: int) -> GeneratorFunctions:
         """Return what an export contains."""
         return GeneratorFunctions(self, n_best)
 
-    def _complete(self, prompts: list[np.ndarray], n_best: int) -> list[list[Hypothesis]]:
+    def _complete(
+        self, generation: Generation, prompts: list[np.ndarray], seeds: Any, n_best: int
+    ) -> list[list[Hypothesis]]:
         """Search one batch."""
         rows = [[BOS_ID, *prompt] for prompt in prompts]
         given = pad_for(self.settings, rows, 1 + self.settings.max_prompt_length)
-        result = self.generation.search(given)
+        drawn = None if seeds is None else pad_for(self.settings, seeds, 1)
+        result = generation.search(given, drawn)
         texts = completions(self.tokenizer, given, result.tokens[:, :n_best]).numpy()
         return hypotheses(result, texts, generated_ids(result, len(prompts), n_best))

@@ -9,7 +9,8 @@ from typing import Any
 import tensorflow as tf
 
 from keras_seq2seq.serving.generation import completions
-from keras_seq2seq.serving.graph import filled, text_function
+from keras_seq2seq.serving.graph import SEED, filled, require_one_seed_each, text_function
+from keras_seq2seq.serving.seeds import lone_seeds, mixed
 from keras_seq2seq.serving.served import Expected
 from keras_seq2seq.text import BOS_ID, EOS_ID, PAD_ID
 
@@ -28,7 +29,7 @@ class GeneratorFunctions:
         self._generator = generator
         self._tokenizer = generator.tokenizer
         self._settings = generator.settings
-        self._generation = generator.generation
+        self._generation, self._sampler = generator.generation, generator.sampler
         self._n_best = n_best
 
     def signatures(self) -> dict[str, Any]:
@@ -39,7 +40,8 @@ class GeneratorFunctions:
             "score": self.score,
         }
         made = {name: text_function(body, "text").get_concrete_function() for name, body in bodies.items()}
-        return {"serving_default": made["generate"], **made}
+        sample = text_function(self.sample, "text", "seed").get_concrete_function()
+        return {"serving_default": made["generate"], **made, "sample": sample}
 
     def expected(self, text: str) -> Iterator[Expected]:
         """Yield what the generator says about `text`: what each signature must answer."""
@@ -48,18 +50,26 @@ class GeneratorFunctions:
         length, inputs = len(row[0].tokens), {"text": text}
         yield Expected("serving_default", inputs, texts[:1], scores[:1], length)
         yield Expected("generate_n_best", inputs, texts, scores, length)
+        drawn = self._generator.sample(text, SEED)
+        sampled: dict[str, Any] = {"text": text, "seed": SEED}
+        yield Expected("sample", sampled, [drawn.text], [drawn.score], len(drawn.tokens))
         scored = self._generator.score(text)
         yield Expected("score", inputs, [], list(scored), scored.token_count)
 
     def generate(self, text: Any) -> dict[str, Any]:
         """Complete strings `[B]` by strings `[B]` with scores float32 `[B]`."""
-        texts, scores = self._complete(text, 1)
-        return {"completion": texts[:, 0], "score": scores[:, 0]}
+        return _best(self._complete(text, 1))
 
     def generate_n_best(self, text: Any) -> dict[str, Any]:
         """Complete strings `[B]` by the N best strings `[B, N]` with scores float32 `[B, N]`."""
         texts, scores = self._complete(text, self._n_best)
         return {"completions": texts, "scores": scores}
+
+    def sample(self, text: Any, seed: Any) -> dict[str, Any]:
+        """Draw one completion for each of the strings `[B]` by seeds int64 `[B]`; see `Generator.sample`."""
+        require_one_seed_each(text, seed)
+        prompts = self._prompts(text)
+        return _best(self._written(self._sampler.search(prompts, mixed(seed)[:, tf.newaxis]), prompts, 1))
 
     def score(self, text: Any) -> dict[str, Any]:
         """Return log P(text), float32 `[B]`, and the number of its tokens, int32 `[B]`."""
@@ -70,12 +80,24 @@ class GeneratorFunctions:
         return {"score": score, "token_count": count}
 
     def _complete(self, text: Any, count: int) -> tuple[Any, Any]:
-        """Return the text `[B, count]` and the score of the best hypotheses."""
+        prompts = self._prompts(text)
+        seeds = lone_seeds(self._generation.strategy, prompts)
+        return self._written(self._generation.search(prompts, seeds), prompts, count)
+
+    def _prompts(self, text: Any) -> Any:
+        """Return int32 `[B, P]`, BOS first."""
         rows = self._tokenizer.tokenize(text)
         most = self._settings.max_prompt_length
-        prompts = _after_bos(rows[:, -most:] if most else rows[:, :0])
-        result = self._generation.search(prompts)
+        return _after_bos(rows[:, -most:] if most else rows[:, :0])
+
+    def _written(self, result: Any, prompts: Any, count: int) -> tuple[Any, Any]:
+        """Return the text `[B, count]` and the score of the best hypotheses."""
         return completions(self._tokenizer, prompts, result.tokens[:, :count]), result.scores[:, :count]
+
+
+def _best(written: tuple[Any, Any]) -> dict[str, Any]:
+    texts, scores = written
+    return {"completion": texts[:, 0], "score": scores[:, 0]}
 
 
 def _after_bos(rows: Any) -> Any:

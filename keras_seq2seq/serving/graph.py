@@ -6,7 +6,9 @@ import tensorflow as tf
 
 from keras_seq2seq.serving.served import Served, tokenizers
 
-__all__ = ["filled", "module_of", "text_function"]
+__all__ = ["SEED", "filled", "module_of", "require_one_seed_each", "text_function"]
+
+SEED = 2**40 + 7  # by which exports are compared: larger than 32 bits, as users' seeds may be
 
 
 def filled(ids: Any, width: int = 1) -> Any:
@@ -15,9 +17,17 @@ def filled(ids: Any, width: int = 1) -> Any:
 
 
 def text_function(body: Any, *names: str) -> Any:
-    """Return a function of string vectors with these names."""
-    signature = [tf.TensorSpec([None], tf.string, name=name) for name in names]
+    """Return a function of vectors with these names: strings, but int64 for a `seed`."""
+    signature = [
+        tf.TensorSpec([None], tf.int64 if name == "seed" else tf.string, name=name) for name in names
+    ]
     return tf.function(body, signature, autograph=False)
+
+
+def require_one_seed_each(text: Any, seed: Any) -> None:
+    """Let the graph fail for another number of seeds than of texts, instead of repeating a seed."""
+    message = "seed must have one entry for each text."
+    tf.debugging.assert_equal(tf.shape(seed), tf.shape(text), message=message)
 
 
 def module_of(served: Served) -> tf.Module:

@@ -24,6 +24,7 @@ from keras_seq2seq.serving.files import aside, explained, sync, sync_entry
 from keras_seq2seq.serving.graph import module_of
 from keras_seq2seq.serving.graph_ops import custom_ops
 from keras_seq2seq.serving.metadata import fingerprint, strategy_config, versions
+from keras_seq2seq.serving.seeds import for_export
 from keras_seq2seq.serving.served import Functions, Served, check_n_best, tokenizers
 from keras_seq2seq.serving.verification import SAMPLES, verify
 
@@ -40,18 +41,24 @@ def export(
 ) -> str:
     """Write a translator or a generator as a SavedModel to `base_dir/<version>`.
 
-    Signatures of a translator (strings, float32 and int32; every input is a vector `[None]`, and B may be 0):
+    Signatures of a translator (strings, float32, int32, and int64 for seeds; every input is a vector
+    `[None]`, and B may be 0):
 
     - `serving_default`, `translate`: `text` -> `translation` `[B]`, `score` `[B]`
     - `translate_n_best`: `text` -> `translations` `[B, N]`, `scores` `[B, N]`, best first
     - `translate_with_prefix`: `text`, `prefix` -> `translation`, which begins with `prefix`, `score`
+    - `sample`: `text`, `seed` -> `translation`, `score`: one sample, see `Translator.sample`
     - `score`: `source`, `target` -> `score`, log P(target | source), and `token_count`, EOS counted
 
     Signatures of a generator:
 
     - `serving_default`, `generate`: `text` -> `completion` `[B]`, without the text, `score` `[B]`
     - `generate_n_best`: `text` -> `completions` `[B, N]`, `scores` `[B, N]`, best first
+    - `sample`: `text`, `seed` -> `completion`, `score`: one sample, see `Generator.sample`
     - `score`: `text` -> `score`, log P(text), and `token_count`; see `Generator.score`
+
+    A row never depends on the others. Where the strategy is `Sampling`, the signatures without `seed` answer
+    each text as if it were alone, always the same: by the strategy's seed, or by 0 if that is None.
 
     Args:
         served: a `Translator` or a `Generator`; its strategy and limits become part of the graph.
@@ -73,8 +80,7 @@ def export(
     check_n_best(n_best, served.strategy)
     if version is not None and (isinstance(version, bool) or not isinstance(version, int) or version < 1):
         raise ValueError(f"version must be an integer of at least 1, received {version!r}.")
-    if served.settings.jit_compile:  # which stock TF Serving has switched off
-        served = served.with_settings(dataclasses.replace(served.settings, jit_compile=False))
+    served = _portable(served)
     functions = served.functions(n_best)
     with explained(base), aside(base) as work:
         _refuse_taken(base, version)
@@ -85,6 +91,14 @@ def export(
             verify(path, served, functions, samples)
         sync(path)
         return _publish(path, base, version)
+
+
+def _portable(served: Served) -> Served:
+    """Switch off XLA, which stock TF Serving has switched off, and give sampling a seed."""
+    if served.settings.jit_compile:
+        served = served.with_settings(dataclasses.replace(served.settings, jit_compile=False))
+    strategy = for_export(served.strategy)
+    return served if strategy == served.strategy else served.with_strategy(strategy)
 
 
 def _write(served: Served, functions: Functions, path: str) -> None:

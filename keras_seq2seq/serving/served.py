@@ -1,12 +1,11 @@
 """What a translator and a generator have in common, so that one code saves, exports and verifies both."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from numbers import Integral
 from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import keras
 
-from keras_seq2seq.search import Sampling
 from keras_seq2seq.text import Tokenizer
 
 __all__ = [
@@ -26,14 +25,14 @@ class Expected(NamedTuple):
 
     Attributes:
         signature: its name.
-        inputs: name to text.
+        inputs: name to text, or to a seed.
         texts: the answer's texts.
         scores: the answer's numbers.
         length: how many tokens a score sums up, which its rounding errors grow with.
     """
 
     signature: str
-    inputs: dict[str, str]
+    inputs: Mapping[str, str | int]
     texts: list[str]
     scores: list[float]
     length: int
@@ -66,6 +65,9 @@ class Served(Protocol):
     def with_settings(self, settings: Any) -> Self:
         """Return the same with other settings."""
 
+    def with_strategy(self, strategy: Any) -> Self:
+        """Return the same with another search."""
+
     def functions(self, n_best: int) -> Functions:
         """Return what an export contains."""
 
@@ -96,19 +98,10 @@ def check_vocabulary(name: str, tokenizer: Tokenizer, size: int | None) -> None:
 
 
 def check_parts(strategy: Any, **tokenizers: Any) -> None:
-    """Raise a TypeError for what is no search strategy or no tokenizer, a ValueError for sampling.
-
-    A sample is to depend on the text's place in the caller's list. Until seeds travel with the batches it
-    would depend on the row of the batch.
-    """
+    """Raise a TypeError for what is no search strategy or no tokenizer."""
     if isinstance(strategy, type) or not hasattr(strategy, "advance"):
         raise TypeError(
             f"strategy must be one of keras_seq2seq.search such as Beam(4), received {strategy!r}."
-        )
-    if isinstance(strategy, Sampling):
-        raise ValueError(
-            f"strategy must be Greedy or Beam here so far, received {strategy}; "
-            "keras_seq2seq.search.search samples."
         )
     for name, tokenizer in tokenizers.items():
         if not isinstance(tokenizer, Tokenizer):

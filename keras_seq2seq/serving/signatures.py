@@ -9,7 +9,8 @@ from typing import Any
 import tensorflow as tf
 
 from keras_seq2seq.data.encoding import encode_prefixes, encode_sources
-from keras_seq2seq.serving.graph import filled, text_function
+from keras_seq2seq.serving.graph import SEED, filled, require_one_seed_each, text_function
+from keras_seq2seq.serving.seeds import lone_seeds, mixed
 from keras_seq2seq.serving.served import Expected
 from keras_seq2seq.text import BOS_ID, PAD_ID
 
@@ -32,7 +33,7 @@ class TextFunctions:
         self._source_tokenizer = translator.source_tokenizer
         self._target_tokenizer = translator.target_tokenizer
         self._n_best = n_best
-        self._decoding = translator.decoding
+        self._decoding, self._sampler = translator.decoding, translator.sampler
         self._settings = translator.settings
         self._encode = text_function(self._encode_texts, "text")
 
@@ -42,6 +43,7 @@ class TextFunctions:
             "translate": text_function(self.translate, "text"),
             "translate_n_best": text_function(self.translate_n_best, "text"),
             "translate_with_prefix": text_function(self.translate_with_prefix, "text", "prefix"),
+            "sample": text_function(self.sample, "text", "seed"),
             "score": text_function(self.score, "source", "target"),
         }
         made = {name: function.get_concrete_function() for name, function in functions.items()}
@@ -56,27 +58,37 @@ class TextFunctions:
         length = len(row[0].tokens)
         yield Expected("serving_default", {"text": text}, texts[:1], scores[:1], length)
         yield Expected("translate_n_best", {"text": text}, texts, scores, length)
-        inputs = {"text": text, "prefix": ""}
+        inputs: dict[str, Any] = {"text": text, "prefix": ""}
         yield Expected("translate_with_prefix", inputs, [after.text], [after.score], len(after.tokens))
+        drawn = translator.sample(text, SEED)
+        inputs = {"text": text, "seed": SEED}
+        yield Expected("sample", inputs, [drawn.text], [drawn.score], len(drawn.tokens))
         inputs = {"source": text, "target": texts[0]}
         yield Expected("score", inputs, [], list(translator.score(text, texts[0])), length)
 
     def translate(self, text: Any) -> dict[str, Any]:
         """Translate strings `[B]` to strings `[B]` with scores float32 `[B]`; blank text gives "" and 0."""
         source, blank = self._encode(text)
-        return _best(self._written(self._decoding.search(source), blank))
+        return _best(self._written(self._search(source), blank))
 
     def translate_n_best(self, text: Any) -> dict[str, Any]:
         """Translate strings `[B]` to the N best strings `[B, N]` with scores float32 `[B, N]`."""
         source, blank = self._encode(text)
-        texts, scores = self._written(self._decoding.search(source), blank, count=self._n_best)
+        texts, scores = self._written(self._search(source), blank, count=self._n_best)
         return {"translations": texts, "scores": scores}
 
     def translate_with_prefix(self, text: Any, prefix: Any) -> dict[str, Any]:
         """Translate strings `[B]` to strings `[B]` that begin with `prefix` `[B]`."""
         source, blank = self._encode(text)
         given = filled(encode_prefixes(self._target_tokenizer, prefix, self._settings.max_length))
-        return _best(self._written(self._decoding.search(source, given), blank, given))
+        return _best(self._written(self._search(source, given), blank, given))
+
+    def sample(self, text: Any, seed: Any) -> dict[str, Any]:
+        """Draw a translation for each of the strings `[B]` by seeds int64 `[B]`; see `Translator.sample`."""
+        require_one_seed_each(text, seed)
+        source, blank = self._encode(text)
+        result = self._sampler.search(source, None, mixed(seed)[:, tf.newaxis])
+        return _best(self._written(result, blank))
 
     def score(self, source: Any, target: Any) -> dict[str, Any]:
         """Return log P(target | source), float32 `[B]`, and the number of tokens of `target`, int32 `[B]`."""
@@ -87,6 +99,9 @@ class TextFunctions:
         bos = tf.fill([tf.shape(target)[0], 1], BOS_ID)
         score, count = self._decoding.score(source, tf.concat([bos, target], axis=1))
         return {"score": score, "token_count": count}
+
+    def _search(self, source: Any, prefix: Any = None) -> Any:
+        return self._decoding.search(source, prefix, lone_seeds(self._decoding.strategy, source))
 
     def _encode_texts(self, text: Any) -> tuple[Any, Any]:
         """Return ids `[B, S]`, of blank text only pads, and which texts are blank, bool `[B]`."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
+from functools import cached_property
 from os import PathLike
 from typing import Any, ClassVar, Self
 
@@ -14,6 +15,7 @@ from keras_seq2seq.serving.compiled import SCORE_LOGITS
 from keras_seq2seq.serving.decoding import Decoding
 from keras_seq2seq.serving.results import Hypothesis, TargetScore, generated_ids, hypotheses, target_scores
 from keras_seq2seq.serving.rows import cut_rows, ended_rows, is_blank, listed, strings
+from keras_seq2seq.serving.seeds import check_seeds, column, mixed, one_sample, place_seeds
 from keras_seq2seq.serving.served import check_n_best, check_parts, check_vocabulary, require_tensorflow
 from keras_seq2seq.serving.settings import Settings
 from keras_seq2seq.serving.signatures import TextFunctions
@@ -27,7 +29,8 @@ Text = str | Sequence[int]
 class Translator:
     """A model with its tokenizers and a search: on a string it gives a string, on a list a list.
 
-    The translation of a text does not depend on what else is translated with it. Blank text (white space
+    The translation of a text does not depend on what else is translated with it; samples depend on the seed
+    and on the place of the text in the list, and on no other random numbers. Blank text (white space
     alone) gives "" without the model being asked. A translation of a text of S tokens, EOS counted, has at
     most `length_factor` * S + `length_offset` tokens, and at most `max_length`; one that is cut there
     has `finished=False`. A text of more than `max_source_length` tokens is cut, with a warning.
@@ -104,7 +107,12 @@ class Translator:
         return best[0] if single else best
 
     def translate(
-        self, texts: str | Iterable[str], n_best: int = 1, *, prefixes: Sequence[Text] | None = None
+        self,
+        texts: str | Iterable[str],
+        n_best: int = 1,
+        *,
+        prefixes: Sequence[Text] | None = None,
+        offset: int = 0,
     ) -> list[list[Hypothesis]]:
         """Translate texts, with all there is to know about the translations.
 
@@ -114,6 +122,8 @@ class Translator:
             prefixes: for each text a string or a list of ids that its translations must begin with.
                 Scores are those of what follows. A prefix of `max_length` tokens or more is cut, with
                 a warning.
+            offset: for `Sampling`, which draws by a text's place in the list: the place of the first text,
+                where a long list is given in parts.
 
         Returns:
             For each text `n_best` hypotheses, best first, finished before unfinished; blank text has
@@ -125,17 +135,49 @@ class Translator:
         """
         texts = strings("texts", texts)
         check_n_best(n_best, self.strategy)
+        ahead = None if prefixes is None else self._prefixes(prefixes, len(texts))
+        seeds = place_seeds(self.strategy, len(texts), offset)
+        return self._translate(self.decoding, texts, n_best, ahead, seeds)
+
+    def sample(self, texts: Any, seeds: Any) -> Any:
+        """Draw one translation of each text, by a seed that comes with the text.
+
+        It depends on the text and its seed alone, and is what a translator with `Sampling(seed=seed)` gives
+        for this text alone. Temperature and cuts are those of the strategy if that is `Sampling`, else there
+        are none. This is what the signature `sample` of an export answers.
+
+        Args:
+            texts: a string, or a list of strings.
+            seeds: an integer of 64 bits, or a list of them, one for each text.
+
+        Returns:
+            A `Hypothesis`, or a list of them.
+
+        Raises:
+            ValueError: not one seed for each text.
+            TypeError: texts that are no strings, or seeds that are no integers.
+        """
+        if isinstance(texts, str):
+            return self.sample([texts], [seeds])[0]
+        texts = strings("texts", texts)
+        drawn = np.asarray(mixed(check_seeds(seeds, len(texts))))
+        return [row[0] for row in self._translate(self.sampler, texts, 1, None, drawn)]
+
+    def _translate(
+        self, decoding: Decoding, texts: list[str], n_best: int, ahead: Rows | None, seeds: Any
+    ) -> list[list[Hypothesis]]:
+        """Translate in batches of similar length, blank text aside."""
         settings = self.settings
         sources = ended_rows("texts", texts, self.source_tokenizer, settings.max_source_length)
-        ahead = None if prefixes is None else self._prefixes(prefixes, len(texts))
         rows = [row for row, text in enumerate(texts) if not is_blank(text)]
 
         def run(batch: list[int]) -> list[list[Hypothesis]]:
             chosen = [rows[i] for i in batch]
             given = None if ahead is None else [ahead[row] for row in chosen]
-            return self._decode([sources[row] for row in chosen], given, n_best)
+            drawn = column(seeds, chosen)
+            return self._decode(decoding, [sources[row] for row in chosen], given, drawn, n_best)
 
-        tokens = settings.tokens_per_batch // self.strategy.width
+        tokens = settings.tokens_per_batch // decoding.strategy.width
         found = in_batches([len(sources[row]) for row in rows], settings.batch_size, tokens, run)
         results = [[Hypothesis("", 0.0, [], None, True)] * n_best for _ in texts]
         for row, best in zip(rows, found, strict=True):
@@ -194,6 +236,19 @@ class Translator:
         parts = self.model, self.source_tokenizer, self.target_tokenizer, self.strategy
         return type(self)(*parts, **asdict(settings))
 
+    def with_strategy(self, strategy: Any) -> Self:
+        """Return a translator of the same parts with another search."""
+        parts = self.model, self.source_tokenizer, self.target_tokenizer, strategy
+        return type(self)(*parts, **asdict(self.settings))
+
+    @cached_property
+    def sampler(self) -> Decoding:
+        """What `sample` decodes with."""
+        strategy = one_sample(self.strategy)
+        if strategy == self.strategy:
+            return self.decoding
+        return Decoding(self.model, strategy, self.settings)
+
     def functions(self, n_best: int) -> TextFunctions:
         """Return what an export contains."""
         return TextFunctions(self, n_best)
@@ -205,14 +260,13 @@ class Translator:
             )
         return cut_rows("prefixes", prefixes, self.target_tokenizer, self.settings.max_length - 1)
 
-    def _decode(self, sources: Rows, prefixes: Rows | None, n_best: int) -> list[list[Hypothesis]]:
+    def _decode(
+        self, decoding: Decoding, sources: Rows, prefixes: Rows | None, seeds: Rows | None, n_best: int
+    ) -> list[list[Hypothesis]]:
         """Search one batch."""
-        source = pad_for(self.settings, sources)
-        if prefixes is None:
-            result = self.decoding.search(source)
-        else:
-            after = pad_for(self.settings, [[BOS_ID, *row] for row in prefixes])
-            result = self.decoding.search(source, after)
+        after = None if prefixes is None else pad_for(self.settings, [[BOS_ID, *row] for row in prefixes])
+        drawn = None if seeds is None else pad_for(self.settings, seeds, 1)
+        result = decoding.search(pad_for(self.settings, sources), after, drawn)
         given = [[] for _ in sources] if prefixes is None else [row.tolist() for row in prefixes]
         ids = [
             [before + row for row in rows]

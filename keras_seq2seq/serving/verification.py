@@ -36,8 +36,10 @@ def verify(path: str, served: Served, functions: Functions, samples: Sequence[st
     exact = served.model.compute_dtype == "float32"
     for text in samples:
         for each in functions.expected(text):
-            tensors = {key: tf.constant([value]) for key, value in each.inputs.items()}
-            texts, scores = _read(signatures[each.signature](**tensors))
+            signature = signatures[each.signature]
+            specs = signature.structured_input_signature[1]
+            tensors = {key: tf.constant([value], specs[key].dtype) for key, value in each.inputs.items()}
+            texts, scores = _read(signature(**tensors))
             tolerance = (1e-5 if exact else 2e-2) * max(each.length, 1)
             near = len(scores) == len(each.scores) and all(
                 abs(a - b) <= tolerance for a, b in zip(scores, each.scores, strict=True)

@@ -31,10 +31,13 @@ def main() -> None:
     for request in json.load(sys.stdin):
         try:
             signature = signatures[request["signature"]]
-            strings = [tf.string for value in request["inputs"].values()]
+            specs = signature.structured_input_signature[1]
             inputs = {
-                name: tf.constant(value, None if value and not isinstance(value[0], str) else dtype)
-                for (name, value), dtype in zip(request["inputs"].items(), strings, strict=True)
+                # Numbers for text stay numbers, to be refused.
+                name: tf.constant(
+                    value, None if value and numbers_for_text(value, specs[name]) else specs[name].dtype
+                )
+                for name, value in request["inputs"].items()
             }
             outputs = {name: value.numpy().tolist() for name, value in signature(**inputs).items()}
             answers.append(decoded(outputs))
@@ -42,6 +45,11 @@ def main() -> None:
             answers.append({"error": f"{type(error).__name__}: {error}"})
     assert "keras_seq2seq" not in sys.modules
     json.dump(answers, sys.stdout)
+
+
+def numbers_for_text(value: list, spec: Any) -> bool:
+    """Say whether an input that takes strings was given something else."""
+    return spec.dtype == "string" and not isinstance(value[0], str)
 
 
 def decoded(value: Any) -> Any:

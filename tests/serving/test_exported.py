@@ -9,6 +9,7 @@ import pytest
 from serving import serve
 
 BATCHES = (0, 1, 2, 7)
+SEEDS = [0, 1, -1, 7, 7, 2**40, 2**63 - 1, -(2**63), 3]
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +28,7 @@ def case(request, greedy, beam, moved):
     return moved / request.param, {"1": greedy, "2": beam}[request.param]
 
 
-def requests_for(texts: list[str]) -> list[tuple[str, dict[str, list[str]]]]:
+def requests_for(texts: list[str]) -> list[tuple[str, dict[str, list]]]:
     """Ask for everything at once, one at a time, in odd batches, and 20 times the same."""
     prefixes = ["", "你", "你好"] * 3
     return [
@@ -36,6 +37,8 @@ def requests_for(texts: list[str]) -> list[tuple[str, dict[str, list[str]]]]:
         ("translate_n_best", {"text": texts}),
         ("translate_with_prefix", {"text": texts[:9], "prefix": prefixes}),
         ("score", {"source": texts[:9], "target": prefixes}),
+        ("sample", {"text": texts[:9], "seed": SEEDS}),
+        ("sample", {"text": texts[8::-1], "seed": SEEDS[::-1]}),
         *[("serving_default", {"text": [text]}) for text in texts[:6]],
         *[("serving_default", {"text": texts[:count]}) for count in BATCHES],
         *[("translate_n_best", {"text": texts[:count]}) for count in BATCHES],
@@ -64,7 +67,11 @@ def check(answers: list, translator, texts: list[str]) -> None:
     scored = translator.score(texts[:9], prefixes)
     assert np.allclose(answers[4]["score"], [each.score for each in scored], atol=1e-4)
     assert answers[4]["token_count"] == [each.token_count for each in scored]
-    rest = iter(answers[5:])
+    drawn = translator.sample(texts[:9], SEEDS)
+    assert answers[5]["translation"] == [each.text for each in drawn]
+    assert np.allclose(answers[5]["score"], [each.score for each in drawn], atol=1e-4)
+    assert answers[6]["translation"] == answers[5]["translation"][::-1]
+    rest = iter(answers[7:])
     assert [next(rest)["translation"] for _ in range(6)] == [[text] for text in best[:6]]
     for count in BATCHES:
         assert next(rest)["translation"] == best[:count]

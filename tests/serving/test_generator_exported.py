@@ -34,11 +34,12 @@ def case(request, make_lm, english, tmp_path_factory):
     return generator, generator.export(base)
 
 
-def requests_for(prompts: list[str]) -> list[tuple[str, dict[str, list[str]]]]:
+def requests_for(prompts: list[str]) -> list[tuple[str, dict[str, list]]]:
     """Ask for everything at once, one at a time, and in odd batches."""
     names = ("serving_default", "generate", "generate_n_best", "score")
     return [
         *[(name, {"text": prompts}) for name in names],
+        ("sample", {"text": prompts, "seed": list(range(len(prompts)))}),
         *[("generate", {"text": [prompt]}) for prompt in prompts],
         *[(name, {"text": prompts[:count]}) for count in BATCHES for name in names],
     ]
@@ -59,7 +60,12 @@ def check(answers: list, generator: ks.Generator, prompts: list[str]) -> None:
     assert np.allclose(answers[2]["scores"], [[each.score for each in row] for row in rows], atol=tolerance)
     assert answers[3]["token_count"] == [each.token_count for each in scores]
     assert np.allclose(answers[3]["score"], [each.score for each in scores], rtol=1e-5, atol=tolerance)
-    rest = iter(answers[4:])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        drawn = generator.sample(prompts, range(len(prompts)))
+    assert answers[4]["completion"] == [each.text for each in drawn]
+    assert np.allclose(answers[4]["score"], [each.score for each in drawn], atol=tolerance)
+    rest = iter(answers[5:])
     assert [next(rest)["completion"] for _ in prompts] == [[text] for text in texts]
     for count in BATCHES:
         assert next(rest)["completion"] == texts[:count]
