@@ -17,7 +17,7 @@ __all__ = ["LIMIT", "NAMES", "ROWS", "STRATEGIES", "VOCABULARY", "Family", "make
 
 LIMIT, ROWS, VOCABULARY = 12, 64, 23
 NAMES = ("rnn", "encoder_decoder", "language_model")
-STRATEGIES = {
+STRATEGIES: dict[str, Any] = {
     "greedy": Greedy(),
     "beam": Beam(5, n_best=5, length_penalty=0.6),
     "sampling": Sampling(2, top_p=0.9, seed=5),
@@ -26,9 +26,9 @@ Inputs = dict[str, np.ndarray]
 
 
 def rnn() -> keras.Model:
-    sizes: dict[str, Any] = {"units": 12, "encoder_layers": 1, "decoder_layers": 1}
-    model = rnn_seq2seq(VOCABULARY, cell="gru", attention=BahdanauAttention(8), **sizes)
-    randomize(model, scale=0.6, seed=9)
+    sizes: dict[str, Any] = {"units": 16, "encoder_layers": 1, "decoder_layers": 1}
+    model = rnn_seq2seq(VOCABULARY, attention=BahdanauAttention(8), **sizes)
+    randomize(model, scale=0.8, seed=3)
     return model
 
 
@@ -52,7 +52,7 @@ def language_model() -> keras.Model:
     model = transformer_lm(
         VOCABULARY, preset="llama", num_layers=2, model_dim=16, num_heads=4, positions="alibi"
     )
-    randomize(model, scale=0.5, seed=7)
+    randomize(model, scale=0.2, seed=0)
     return model
 
 

@@ -27,7 +27,11 @@ class DecodeState(NamedTuple):
 
 
 class Decodable(Protocol):
-    """A model that can be searched. The step's logits equal the full pass's, for every prompt."""
+    """A model that can be searched. The step's logits equal the full pass's, for every prompt.
+
+    A search with a coverage penalty also needs `has_alignment`, which is True, and
+    `align(inputs, hypotheses=W)`: attention weights `[B*W, H, T, S]` of whole targets; see `Seq2Seq.align`.
+    """
 
     def start(self, inputs: dict, max_length: int, hypotheses: int = 1) -> DecodeState:
         """Process the sources and the prompts once.

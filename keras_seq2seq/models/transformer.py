@@ -235,6 +235,9 @@ class TransformerDecoder(_Stack):
         cross = None if memory is None else self._project_memory(memory, memory_mask)
         context = {"cross": cross, "prompt": None, "offset": ops.zeros((batch,), "int32")}
         token = target[:, 0]
+        if target.shape[1] is None:
+            # Prompts of BOS alone leave nothing for a full pass, and no shape can be inferred from nothing.
+            target = ops.pad(target, ((0, 0), (0, 1)))
         if target.shape[1] != 1:
             lengths = ops.sum(ops.cast(padding_mask(target), "int32"), axis=1)
             context["offset"] = ops.maximum(lengths - 1, 0)

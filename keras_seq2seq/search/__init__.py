@@ -5,6 +5,7 @@ from keras_seq2seq.search.constraints import ForbiddenTokens, MinimumLength, NoR
 from keras_seq2seq.search.greedy import Greedy
 from keras_seq2seq.search.limits import Limits
 from keras_seq2seq.search.loop import search
+from keras_seq2seq.search.prompts import Prompt
 from keras_seq2seq.search.result import SearchResult
 from keras_seq2seq.search.sampling import Sampling
 
@@ -16,6 +17,7 @@ __all__ = [
     "MinimumLength",
     "NoRepeatedNgram",
     "Progress",
+    "Prompt",
     "Sampling",
     "SearchResult",
     "search",

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 from keras import ops
 
+from keras_seq2seq.search.prompts import Prompt
+
 __all__ = ["BANNED", "ForbiddenTokens", "MinimumLength", "NoRepeatedNgram", "Progress"]
 
 BANNED = -1e9
@@ -21,10 +23,12 @@ class Progress(NamedTuple):
     Attributes:
         index: int32 scalar, how many tokens each open hypothesis has.
         tokens: int32 `[B, W, L]`, those tokens; what stands at `index` and behind it means nothing.
+        prompt: `Prompt`, what stands before them.
     """
 
     index: Any
     tokens: Any
+    prompt: Prompt
 
 
 def ban(logits, ids, when=True):
@@ -60,7 +64,10 @@ class MinimumLength(NamedTuple):
 
 
 class NoRepeatedNgram(NamedTuple):
-    """Never generate the same `size` tokens in a row twice (Paulus et al. 2018, section 2.5)."""
+    """Never generate the same `size` tokens in a row twice (Paulus et al. 2018, section 2.5).
+
+    A forced prefix and a prompt count, as if they had been generated: what they contain may not come again.
+    """
 
     size: int
 
@@ -68,14 +75,15 @@ class NoRepeatedNgram(NamedTuple):
         """Ban what followed the last `size` - 1 tokens before."""
         if self.size < 1:
             raise ValueError(f"size must be at least 1, received {self.size}.")
-        index, tokens = progress
-        length, vocabulary, before = ops.shape(tokens)[2], logits.shape[-1], self.size - 1
-        place = ops.arange(length)
+        vocabulary, before = logits.shape[-1], self.size - 1
+        tokens = progress.prompt.join(progress.tokens)  # [B, W, P+L]
+        known = ops.reshape(progress.prompt.lengths + progress.index, (-1, 1, 1))
+        length = ops.shape(tokens)[2]
         # Place j holds an n-gram that is complete, and begins with the last n-1 tokens.
-        same = ops.logical_and(place + before < index, ops.zeros_like(tokens) == 0)
+        same = ops.logical_and(ops.arange(length) + before < known, ops.zeros_like(tokens) == 0)
         for i in range(before):
-            last = ops.take(tokens, ops.maximum(index - before + i, 0), axis=2)  # [B, W]
-            same = ops.logical_and(same, _shift_left(tokens, i) == ops.expand_dims(last, -1))
+            last = ops.take_along_axis(tokens, ops.maximum(known - before + i, 0), axis=2)  # [B, W, 1]
+            same = ops.logical_and(same, _shift_left(tokens, i) == last)
         follower = ops.where(same, _shift_left(tokens, before), vocabulary)  # one id too many: bans nothing
         rows = ops.reshape(follower, (-1, length))
         row = ops.expand_dims(ops.arange(ops.shape(rows)[0]) * (vocabulary + 1), 1)

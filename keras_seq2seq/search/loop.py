@@ -6,6 +6,7 @@ from keras import ops
 from keras_seq2seq.search.constraints import ForbiddenTokens, MinimumLength, Progress
 from keras_seq2seq.search.coverage import check_alignment, rerank
 from keras_seq2seq.search.limits import Limits, check_limits
+from keras_seq2seq.search.prompts import Prompt
 
 __all__ = ["search"]
 
@@ -28,7 +29,8 @@ def search(
 
     Args:
         model: a `Decodable`.
-        inputs: a dict of the model's inputs; without `target` every row starts from BOS.
+        inputs: a dict of the model's inputs. `target` int32 `[B, P]` is each row's forced prefix or prompt,
+            BOS first, right-padded; without it every row starts from BOS. It is no part of the result.
         strategy: `Greedy`, `Beam`, `Sampling`, or any object with their methods and `width`.
         max_length: L, the most tokens to generate, EOS included. Nothing is forced at the limit.
         min_length: the fewest tokens to generate, EOS included: an integer, or int32 `[B]`. Where it is more
@@ -56,6 +58,7 @@ def search(
     batch = ops.shape(next(iter(inputs.values())))[0]
     if inputs.get("target") is None:
         inputs["target"] = ops.full((batch, 1), bos_id, dtype="int32")
+    prompt = Prompt.of(inputs["target"], pad_id)
     if row_limit is None:
         row_limit = ops.full((batch,), max_length, dtype="int32")
     row_limit = ops.minimum(ops.cast(row_limit, "int32"), max_length)
@@ -73,7 +76,7 @@ def search(
     def advance(index, token, carry, state):
         logits, carry = model.step(token, index, carry, start.context)
         logits = ops.reshape(logits, (-1, width, logits.shape[-1]))  # [B, W, V]
-        progress = Progress(index, strategy.tokens(state))
+        progress = Progress(index, strategy.tokens(state), prompt)
         for rule in rules:
             logits = rule(logits, progress)
         token, parent, state = strategy.advance(logits, state, index, limits)
@@ -85,4 +88,4 @@ def search(
     state = strategy.begin(batch, limits)
     *_, state = ops.while_loop(is_open, advance, (index, token, start.carry, state))
     result = strategy.result(state, limits)
-    return rerank(model, inputs, result, strategy, pad_id) if covers else result
+    return rerank(model, inputs, prompt, result, strategy, pad_id) if covers else result
