@@ -3,6 +3,7 @@
 Legend: B rows, T length, V vocabulary.
 """
 
+from functools import partial
 from typing import Any
 
 import tensorflow as tf
@@ -24,16 +25,24 @@ class Compiled:
     def __init__(self) -> None:
         self._functions: dict[Any, Any] = {}
 
-    def __call__(self, body: Any, ids: tuple[Any, ...], xla: bool = False) -> Any:
-        """Return `body(*ids)`, for ids int32 of two axes."""
+    def __call__(self, body: Any, ids: tuple[Any, ...], xla: bool = False, **options: Any) -> Any:
+        """Return `body(*ids, **options)`, for ids int32 of two axes; each option has its own function."""
         shapes = tuple(tuple(each.shape) if xla else (None, None) for each in ids)
-        key = body.__name__, shapes
+        return self._function(body, shapes, xla, options)(*map(tf.convert_to_tensor, ids))
+
+    def trace(self, body: Any, count: int, **options: Any) -> None:
+        """Compile a function of `count` ids now, so that what is wrong with it shows."""
+        self._function(body, ((None, None),) * count, False, options)
+
+    def _function(self, body: Any, shapes: tuple[Any, ...], xla: bool, options: dict[str, Any]) -> Any:
+        key = body.__name__, shapes, tuple(sorted(options.items()))
         if key not in self._functions:
             signature = [tf.TensorSpec(shape, tf.int32) for shape in shapes]
-            function = tf.function(body, signature, autograph=False, jit_compile=xla or None)
+            bound = partial(body, **options) if options else body
+            function = tf.function(bound, signature, autograph=False, jit_compile=xla or None)
             # A concrete function: TensorFlow would count the tracings of all objects together and warn.
             self._functions[key] = function.get_concrete_function()
-        return self._functions[key](*map(tf.convert_to_tensor, ids))
+        return self._functions[key]
 
 
 def log_probability(logits: Any, labels: Any) -> tuple[Any, Any]:

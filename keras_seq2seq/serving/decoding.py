@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from keras_seq2seq.models import decodable
 from keras_seq2seq.search import SearchResult, search
+from keras_seq2seq.serving.alignment import Look, mean_over_heads
 from keras_seq2seq.serving.compiled import Compiled, log_probability, row_lengths
 from keras_seq2seq.serving.settings import Settings, position_limit
 from keras_seq2seq.text import BOS_ID, EOS_ID, PAD_ID
@@ -47,12 +48,25 @@ class Decoding:
         """Run the compiled `log_probability(source, target)`."""
         return self._compiled(self.log_probability, ids)
 
+    def align(self, look: Look, *ids: Any) -> Any:
+        """Run the compiled `alignment(source, target)`."""
+        return self._compiled(self.alignment, ids, look=look)
+
+    def check_alignment(self, look: Look) -> None:
+        """Raise a ValueError unless the model has such an alignment."""
+        if not getattr(self.model, "has_alignment", False):
+            raise ValueError(
+                "return_alignment must be False for a model without attention to the source that `align` can "
+                f"return, received a {type(self.model).__name__}."
+            )
+        self._compiled.trace(self.alignment, 2, look=look)
+
     def row_limits(self, source: Any, prefix: Any = None) -> Any:
         """Return how many tokens may be generated for each row, EOS included: int32 `[B]`.
 
         A row of pads alone, a filler, gets 0. A forced prefix counts: with it or without, the longest
         translation is the same; one that fills the limit by itself is followed by at most `length_offset`
-        tokens.
+        tokens, and only up to `max_length`.
         """
         settings = self.settings
         length = row_lengths(source)
@@ -63,8 +77,7 @@ class Decoding:
         if prefix is not None:
             given = tf.maximum(row_lengths(prefix) - 1, 0)  # BOS is not part of the translation
             limit = tf.where(limit > given, limit - given, settings.length_offset)
-            if self.position_limit is not None:
-                limit = tf.minimum(limit, tf.maximum(self.position_limit - given, 0))
+            limit = tf.minimum(limit, tf.maximum(settings.max_length - given, 0))
         return tf.where(length > 0, limit, 0)
 
     def decode(self, source: Any, prefix: Any = None, seeds: Any = None) -> SearchResult:
@@ -100,6 +113,20 @@ class Decoding:
             most = int(width * self.settings.length_factor) + self.settings.length_offset
             return min(most, self.settings.max_length)
         return tf.maximum(tf.reduce_max(limit), 1)
+
+    def alignment(self, source: Any, target: Any, *, look: Look) -> Any:
+        """Return where each position looks in the source: float32 `[B, T, S]`, a mean over heads.
+
+        Args:
+            source: int32 `[B, S]`.
+            target: int32 `[B, T]`, BOS first; row t belongs to the token after `target[:, t]`.
+            look: which layer and heads.
+        """
+        try:
+            weights = self.model.align({"source": source, "target": target}, layer=look.layer)
+        except ValueError as error:
+            raise ValueError(f"alignment_layer={look.layer} cannot be used: {error}") from error
+        return mean_over_heads(weights, look.heads)
 
     def log_probability(self, source: Any, target: Any) -> tuple[Any, Any]:
         """Return log P(target | source), teacher-forced, under the search's own rules.

@@ -15,8 +15,13 @@ class Hypothesis(NamedTuple):
         text: the translation, a forced prefix included; or the completion, without its prompt.
         score: under the strategy's rule; of a blank text's translation 0.
         tokens: the ids of it, ending in EOS when it is finished.
-        alignment: None.
+        alignment: where it was asked for, float32 `[len(tokens), source tokens]`: how much each token
+            attended to each source token. Row t belongs to `tokens[t]`; rows sum to 1. EOS has its row and
+            its column, as it is among the tokens; pads and BOS have none.
         finished: False when it was cut at the limit.
+        token_scores: the log-probability of each token; of a forced prefix 0. Their sum is log P.
+        source_pieces: where there is an alignment, the text of each source token by itself.
+        pieces: likewise of each of `tokens`.
     """
 
     text: str
@@ -24,6 +29,9 @@ class Hypothesis(NamedTuple):
     tokens: list[int]
     alignment: Any
     finished: bool
+    token_scores: list[float] | None = None
+    source_pieces: list[str] | None = None
+    pieces: list[str] | None = None
 
 
 class TargetScore(NamedTuple):
@@ -47,15 +55,20 @@ def generated_ids(result: Any, rows: int, n_best: int) -> list[list[list[int]]]:
 def hypotheses(
     result: Any, texts: Sequence[Sequence[bytes]], ids: list[list[list[int]]]
 ) -> list[list[Hypothesis]]:
-    """Give each row's texts and ids, both best first, the scores of a `SearchResult`."""
-    scores, finished = np.asarray(result.scores), np.asarray(result.finished)
-    return [
-        [
-            Hypothesis(texts[b][n].decode(), float(scores[b, n]), tokens, None, bool(finished[b, n]))
-            for n, tokens in enumerate(row)
-        ]
-        for b, row in enumerate(ids)
-    ]
+    """Give each row's texts and ids, both best first, the scores of a `SearchResult`.
+
+    Ids may begin with a prefix, which was forced and has the log-probability 0.
+    """
+    parts = result.scores, result.finished, result.lengths, result.token_scores
+    scores, finished, lengths, steps = map(np.asarray, parts)
+
+    def hypothesis(b: int, n: int, tokens: list[int]) -> Hypothesis:
+        length = lengths[b, n]
+        token_scores = [0.0] * (len(tokens) - length) + steps[b, n, :length].tolist()
+        text, score = texts[b][n].decode(), float(scores[b, n])
+        return Hypothesis(text, score, tokens, None, bool(finished[b, n]), token_scores)
+
+    return [[hypothesis(b, n, tokens) for n, tokens in enumerate(row)] for b, row in enumerate(ids)]
 
 
 def target_scores(scores: Any, counts: Any) -> list[TargetScore]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from keras_seq2seq.search import Beam
 from keras_seq2seq.serving import bundle, saved_model
+from keras_seq2seq.serving.alignment import Look, pieces, weights_of
 from keras_seq2seq.serving.batching import Rows, in_batches, pad_for, pad_rows
 from keras_seq2seq.serving.compiled import SCORE_LOGITS
 from keras_seq2seq.serving.decoding import Decoding
@@ -113,6 +114,9 @@ class Translator:
         *,
         prefixes: Sequence[Text] | None = None,
         offset: int = 0,
+        return_alignment: bool = False,
+        alignment_layer: int = -1,
+        alignment_heads: int | Sequence[int] | None = None,
     ) -> list[list[Hypothesis]]:
         """Translate texts, with all there is to know about the translations.
 
@@ -124,20 +128,29 @@ class Translator:
                 a warning.
             offset: for `Sampling`, which draws by a text's place in the list: the place of the first text,
                 where a long list is given in parts.
+            return_alignment: whether hypotheses come with their `alignment`, by one more pass over them, and
+                with the texts of the tokens, as `plots.attention_heatmap` takes them.
+            alignment_layer: of the decoder, counted from 0, or from the end if negative.
+            alignment_heads: a head or several; the weights are their mean, by default that of all.
 
         Returns:
             For each text `n_best` hypotheses, best first, finished before unfinished; blank text has
             `n_best` empty ones.
 
         Raises:
-            ValueError: `n_best` out of range, or not one prefix for each text.
+            ValueError: `n_best` out of range, not one prefix for each text, or an alignment that the model
+                does not have.
             TypeError: texts that are no strings.
         """
         texts = strings("texts", texts)
         check_n_best(n_best, self.strategy)
+        look = None
+        if return_alignment:
+            look = Look.checked(alignment_layer, alignment_heads)
+            self.decoding.check_alignment(look)
         ahead = None if prefixes is None else self._prefixes(prefixes, len(texts))
         seeds = place_seeds(self.strategy, len(texts), offset)
-        return self._translate(self.decoding, texts, n_best, ahead, seeds)
+        return self._translate(self.decoding, texts, n_best, ahead, seeds, look)
 
     def sample(self, texts: Any, seeds: Any) -> Any:
         """Draw one translation of each text, by a seed that comes with the text.
@@ -164,7 +177,13 @@ class Translator:
         return [row[0] for row in self._translate(self.sampler, texts, 1, None, drawn)]
 
     def _translate(
-        self, decoding: Decoding, texts: list[str], n_best: int, ahead: Rows | None, seeds: Any
+        self,
+        decoding: Decoding,
+        texts: list[str],
+        n_best: int,
+        ahead: Rows | None,
+        seeds: Any,
+        look: Look | None = None,
     ) -> list[list[Hypothesis]]:
         """Translate in batches of similar length, blank text aside."""
         settings = self.settings
@@ -174,12 +193,16 @@ class Translator:
         def run(batch: list[int]) -> list[list[Hypothesis]]:
             chosen = [rows[i] for i in batch]
             given = None if ahead is None else [ahead[row] for row in chosen]
-            drawn = column(seeds, chosen)
-            return self._decode(decoding, [sources[row] for row in chosen], given, drawn, n_best)
+            read, drawn = [sources[row] for row in chosen], column(seeds, chosen)
+            found = self._decode(decoding, read, given, drawn, n_best)
+            return found if look is None else self._aligned(look, read, found)
 
         tokens = settings.tokens_per_batch // decoding.strategy.width
         found = in_batches([len(sources[row]) for row in rows], settings.batch_size, tokens, run)
-        results = [[Hypothesis("", 0.0, [], None, True)] * n_best for _ in texts]
+        nothing = Hypothesis("", 0.0, [], None, True, [])
+        if look is not None:
+            nothing = nothing._replace(alignment=np.zeros((0, 0), np.float32), source_pieces=[], pieces=[])
+        results = [[nothing] * n_best for _ in texts]
         for row, best in zip(rows, found, strict=True):
             results[row] = best
         return results
@@ -259,6 +282,22 @@ class Translator:
                 f"prefixes must have one entry for each of the {count} texts, received {prefixes!r:.80}."
             )
         return cut_rows("prefixes", prefixes, self.target_tokenizer, self.settings.max_length - 1)
+
+    def _aligned(self, look: Look, sources: Rows, found: list[list[Hypothesis]]) -> list[list[Hypothesis]]:
+        """Add the alignments of one batch."""
+        weights = weights_of(self.decoding, look, sources, [[each.tokens for each in row] for row in found])
+        read = [pieces(self.source_tokenizer, source) for source in sources]
+        return [
+            [
+                each._replace(
+                    alignment=part,
+                    source_pieces=read[b],
+                    pieces=pieces(self.target_tokenizer, each.tokens),
+                )
+                for each, part in zip(row, weights[b], strict=True)
+            ]
+            for b, row in enumerate(found)
+        ]
 
     def _decode(
         self, decoding: Decoding, sources: Rows, prefixes: Rows | None, seeds: Rows | None, n_best: int

@@ -58,7 +58,7 @@ def test_results_do_not_depend_on_the_neighbour(translator, texts):
 
 def test_blank_text_gives_blank_text_without_the_model(translator):
     for row in translator.translate(["", " \t", "\u3000"]):
-        assert row == [("", 0.0, [], None, True)]
+        assert row == [("", 0.0, [], None, True, [], None, None)]
 
 
 def test_the_n_best_are_sorted_distinct_and_as_many_as_asked_for(beam, texts):
