@@ -28,6 +28,7 @@ ARROWS: dict[str, tuple[set[str], set[str]]] = {
     "search": ({"models.protocol"}, {"keras", "numpy"}),
     "training": (set(), {"keras", "numpy"}),
     "training.averaging": (set(), {"keras", "numpy", "h5py"}),
+    "training.checkpoint_files": (set(), {"keras", "numpy", "h5py"}),
     "training.callbacks": ({"serving", "evaluate"}, {"keras", "numpy", "tensorflow"}),
     "text": (set(), TEXT),
     "data": ({"text"}, {"tensorflow", "numpy"}),
