@@ -85,13 +85,13 @@ class Family:
     rows: np.ndarray
     compiled: dict[Any, Any] = field(default_factory=dict)
 
-    def decode(self, inputs: Inputs, strategy: Any, seeds: Any = None, limit: int = LIMIT) -> SearchResult:
-        """Search in one graph for all shapes; sampling gets a seed for each row."""
-        key = strategy, tuple(inputs), limit
+    def decode(self, inputs: Inputs, strategy: Any, seeds: Any = None, least: int = 0) -> SearchResult:
+        """Search in one graph for all shapes; sampling gets a seed for each row; `least` tokens and more."""
+        key = strategy, tuple(inputs), least
         if key not in self.compiled:
 
             def run(inputs: dict, seeds: tf.Tensor) -> SearchResult:
-                return search(self.model, inputs, strategy, max_length=limit, seeds=seeds)
+                return search(self.model, inputs, strategy, max_length=LIMIT, min_length=least, seeds=seeds)
 
             signature = [{name: tf.TensorSpec([None, None], tf.int32) for name in inputs}]
             function = tf.function(run, [*signature, tf.TensorSpec([None], tf.int32)], autograph=False)

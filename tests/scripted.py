@@ -147,7 +147,7 @@ def found(result: SearchResult, row: int) -> list[Found]:
         ids = tuple(int(token) for token in tokens[:length])
         assert not tokens[length:].any(), "pads alone may follow a hypothesis"
         assert not token_scores[length:].any(), "a token score belongs to a token"
-        assert (token_scores[:length] < 0).all()
+        assert (token_scores[:length] < 1e-6).all()
         assert not {PAD, BOS} & set(ids), "PAD and BOS are never generated"
         assert EOS not in ids[:-1], "nothing follows EOS"
         assert finished == (ids[-1:] == (EOS,))
