@@ -1,12 +1,9 @@
 """The one loop that decodes every model with every strategy. It compiles nothing and keeps nothing."""
 
-import numpy as np
 from keras import ops
 
-from keras_seq2seq.search.constraints import ForbiddenTokens, MinimumLength, Progress
 from keras_seq2seq.search.coverage import check_alignment, rerank
-from keras_seq2seq.search.limits import Limits, check_limits
-from keras_seq2seq.search.prompts import Prompt
+from keras_seq2seq.search.steps import Step, advance, begin, is_open
 
 __all__ = ["search"]
 
@@ -50,42 +47,26 @@ def search(
         ValueError: `max_length` below 1, or `min_length` above it; limits of another kind or shape; a
             coverage penalty for a model without attention to a source.
     """
-    check_limits(max_length, min_length, row_limit, seeds)
     covers = getattr(strategy, "coverage_penalty", 0.0) > 0
     if covers:
         check_alignment(model)
-    inputs = dict(inputs)
-    batch = ops.shape(next(iter(inputs.values())))[0]
-    if inputs.get("target") is None:
-        inputs["target"] = ops.full((batch, 1), bos_id, dtype="int32")
-    prompt = Prompt.of(inputs["target"], pad_id)
-    if row_limit is None:
-        row_limit = ops.full((batch,), max_length, dtype="int32")
-    row_limit = ops.minimum(ops.cast(row_limit, "int32"), max_length)
-    limits = Limits(max_length, row_limit, pad_id, eos_id, seeds)
-    rules = [ForbiddenTokens(tuple({pad_id, bos_id} - {eos_id})), *constraints]
-    if not isinstance(min_length, (int, np.integer)) or min_length > 1:
-        rules.append(MinimumLength(ops.minimum(ops.cast(min_length, "int32"), row_limit), eos_id))
-    width = strategy.width
-    start = model.start(inputs, max_length, width)
-    token = ops.repeat(start.token, width) if width > 1 else start.token
-
-    def is_open(index, token, carry, state):
-        return ops.logical_and(index < max_length, ops.logical_not(strategy.done(state, index, limits)))
-
-    def advance(index, token, carry, state):
-        logits, carry = model.step(token, index, carry, start.context)
-        logits = ops.reshape(logits, (-1, width, logits.shape[-1]))  # [B, W, V]
-        progress = Progress(index, strategy.tokens(state), prompt)
-        for rule in rules:
-            logits = rule(logits, progress)
-        token, parent, state = strategy.advance(logits, state, index, limits)
-        if parent is not None:
-            carry = model.reorder(carry, parent)
-        return index + 1, ops.reshape(token, (-1,)), carry, state
-
-    index = ops.zeros((), "int32")
-    state = strategy.begin(batch, limits)
-    *_, state = ops.while_loop(is_open, advance, (index, token, start.carry, state))
-    result = strategy.result(state, limits)
-    return rerank(model, inputs, prompt, result, strategy, pad_id) if covers else result
+    task, first = begin(
+        model,
+        inputs,
+        strategy,
+        max_length=max_length,
+        min_length=min_length,
+        row_limit=row_limit,
+        constraints=constraints,
+        seeds=seeds,
+        pad_id=pad_id,
+        bos_id=bos_id,
+        eos_id=eos_id,
+    )
+    *_, state = ops.while_loop(
+        lambda *step: is_open(strategy, task, Step(*step)),
+        lambda *step: tuple(advance(model, strategy, task, Step(*step))),
+        tuple(first),
+    )
+    result = strategy.result(state, task.limits)
+    return rerank(model, inputs, task.prompt, result, strategy, pad_id) if covers else result
