@@ -11,6 +11,7 @@ from keras import ops
 from keras_seq2seq.search.buffer import pick, write
 from keras_seq2seq.search.constraints import BANNED
 from keras_seq2seq.search.result import SearchResult
+from keras_seq2seq.search.top_k import top_k
 
 __all__ = ["Beam"]
 
@@ -131,7 +132,7 @@ class Beam:
         """
         vocabulary = logits.shape[-1]
         best = min(2 * self.width, vocabulary)
-        values, tokens = ops.top_k(logits, best)  # [B, W, 2W]
+        values, tokens = top_k(logits, best)  # [B, W, 2W]
         values = values - ops.logsumexp(logits, axis=-1, keepdims=True)
         # A banned token, and whatever continues an impossible hypothesis, is exactly IMPOSSIBLE.
         values = ops.where(values < BANNED / 2, IMPOSSIBLE, values)
@@ -141,7 +142,7 @@ class Beam:
             ops.reshape(ops.maximum(total, IMPOSSIBLE), flat), min(2 * self.width, flat[1])
         )
         token, token_score = (pick(ops.reshape(part, flat), place) for part in (tokens, values))
-        return score, ops.cast(place // best, "int32"), ops.cast(token, "int32"), token_score
+        return score, ops.cast(place // best, "int32"), token, token_score
 
     def _finish(self, state, score, parent, token_score, may_finish, index, limits):
         """Merge the candidates that end into the W best finished hypotheses."""

@@ -6,6 +6,7 @@ from keras import ops
 
 from keras_seq2seq.search.buffer import write
 from keras_seq2seq.search.result import SearchResult
+from keras_seq2seq.search.top_k import top_k
 
 __all__ = ["Greedy"]
 
@@ -32,8 +33,8 @@ class Greedy:
     def advance(self, logits, state, index, limits):
         """Append the best token to every open row."""
         logits = logits[:, 0]  # [B, V]
-        best = ops.cast(ops.argmax(logits, axis=-1), "int32")
-        log_probability = ops.max(logits, axis=-1) - ops.logsumexp(logits, axis=-1)
+        highest, best = (part[:, 0] for part in top_k(logits, 1))
+        log_probability = highest - ops.logsumexp(logits, axis=-1)
         open_ = ops.logical_and(ops.logical_not(state["finished"]), index < limits.row_limit)
         token = ops.where(open_, best, limits.pad_id)
         return (

@@ -12,6 +12,7 @@ from keras_seq2seq.search.buffer import write
 from keras_seq2seq.search.constraints import BANNED
 from keras_seq2seq.search.randomness import mix, uniforms
 from keras_seq2seq.search.result import SearchResult
+from keras_seq2seq.search.top_k import top_k
 
 __all__ = ["Sampling"]
 
@@ -102,9 +103,9 @@ class Sampling:
         logits = logits / self.temperature
         if self.top_k is not None:
             best = min(self.top_k, logits.shape[-1])
-            logits, tokens = ops.top_k(logits, best)
+            logits, tokens = top_k(logits, best)
             place = _inverse(self._cut(logits), uniform)
-            return ops.cast(ops.squeeze(ops.take_along_axis(tokens, place, axis=-1), -1), "int32")
+            return ops.squeeze(ops.take_along_axis(tokens, place, axis=-1), -1)
         return ops.squeeze(_inverse(self._cut(logits), uniform), -1)
 
     def _cut(self, logits):

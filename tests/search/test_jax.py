@@ -16,10 +16,14 @@ IN_JAX = """
 import json, sys, jax, keras, numpy as np
 assert keras.backend.backend() == "jax"
 import keras_seq2seq as ks
+from keras_seq2seq.search.top_k import top_k
 assert "tensorflow" not in sys.modules
 directory, limit = sys.argv[1], int(sys.argv[2])
 beam, sampling = ks.search.Beam(5, n_best=5, length_penalty=0.6), ks.search.Sampling(2, top_p=0.9, seed=5)
 strategies = {"greedy": ks.search.Greedy(), "beam": beam, "sampling": sampling}
+logits = np.random.default_rng(0).normal(size=(3, 2000)).astype("float32")
+_, ids = jax.jit(lambda x: top_k(x, 10))(logits)
+assert (np.asarray(ids) == np.argsort(-logits, axis=-1, kind="stable")[:, :10]).all()
 out = {}
 for name, inputs in json.load(sys.stdin).items():
     model = keras.saving.load_model(f"{directory}/{name}.keras")
