@@ -4,15 +4,18 @@ Legend: B sources, S source length, P prefix length, T target length, N hypothes
 """
 
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import tensorflow as tf
 
 from keras_seq2seq.models import decodable
 from keras_seq2seq.search import SearchResult, search
+from keras_seq2seq.search.steps import begin
 from keras_seq2seq.serving.alignment import Look, mean_over_heads
 from keras_seq2seq.serving.compiled import Compiled, log_probability, row_lengths
 from keras_seq2seq.serving.settings import Settings, position_limit
+from keras_seq2seq.serving.streaming import Steps
 from keras_seq2seq.text import BOS_ID, EOS_ID, PAD_ID
 
 __all__ = ["Decoding"]
@@ -91,18 +94,32 @@ class Decoding:
         Returns:
             `SearchResult`; without the prefix.
         """
+        inputs, options = self._request(source, prefix, seeds)
+        return search(decodable(self.model), inputs, self.strategy, **options)
+
+    @cached_property
+    def steps(self) -> Steps:
+        """The search of one text token by token: from the ids that `decode` takes."""
+
+        def first(*ids: Any) -> tuple[Any, Any]:
+            inputs, options = self._request(*ids)
+            return begin(model, inputs, self.strategy, **options)
+
+        model = decodable(self.model)
+        return Steps(first, model, self.strategy)
+
+    def _request(self, source: Any, prefix: Any = None, seeds: Any = None) -> tuple[Any, dict[str, Any]]:
+        """Return the inputs and the options of the search."""
         limit = self.row_limits(source, prefix)
-        return search(
-            decodable(self.model),
-            {"source": source, "target": prefix},
-            self.strategy,
-            max_length=self._buffer_length(source, limit),
-            row_limit=limit,
-            seeds=None if seeds is None else seeds[:, 0],
-            pad_id=PAD_ID,
-            bos_id=BOS_ID,
-            eos_id=EOS_ID,
-        )
+        options = {
+            "max_length": self._buffer_length(source, limit),
+            "row_limit": limit,
+            "seeds": None if seeds is None else seeds[:, 0],
+            "pad_id": PAD_ID,
+            "bos_id": BOS_ID,
+            "eos_id": EOS_ID,
+        }
+        return {"source": source, "target": prefix}, options
 
     def _buffer_length(self, source: Any, limit: Any) -> Any:
         """Return L: an integer where shapes are fixed or positions limited, else no more than is needed."""

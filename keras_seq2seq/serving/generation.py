@@ -4,15 +4,18 @@ Legend: B texts, P prompt length, T text length, N hypotheses, L maximum length.
 """
 
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import tensorflow as tf
 
 from keras_seq2seq.models import decodable
 from keras_seq2seq.search import SearchResult, search
+from keras_seq2seq.search.steps import begin
 from keras_seq2seq.serving.compiled import Compiled, log_probability, row_lengths
 from keras_seq2seq.serving.graph import filled
 from keras_seq2seq.serving.settings import GeneratorSettings
+from keras_seq2seq.serving.streaming import Steps
 from keras_seq2seq.text import BOS_ID, EOS_ID, PAD_ID, Tokenizer
 
 __all__ = ["Generation", "completions"]
@@ -52,18 +55,32 @@ class Generation:
         Returns:
             `SearchResult`; without the prompt.
         """
+        inputs, options = self._request(prompts, seeds)
+        return search(decodable(self.model), inputs, self.strategy, **options)
+
+    @cached_property
+    def steps(self) -> Steps:
+        """The search of one text token by token: from the ids that `generate` takes."""
+
+        def first(*ids: Any) -> tuple[Any, Any]:
+            inputs, options = self._request(*ids)
+            return begin(model, inputs, self.strategy, **options)
+
+        model = decodable(self.model)
+        return Steps(first, model, self.strategy)
+
+    def _request(self, prompts: Any, seeds: Any = None) -> tuple[Any, dict[str, Any]]:
+        """Return the inputs and the options of the search."""
         most = self.settings.max_new_tokens
-        return search(
-            decodable(self.model),
-            {"target": prompts},
-            self.strategy,
-            max_length=most,
-            row_limit=tf.where(row_lengths(prompts) > 0, most, 0),
-            seeds=None if seeds is None else seeds[:, 0],
-            pad_id=PAD_ID,
-            bos_id=BOS_ID,
-            eos_id=EOS_ID,
-        )
+        options = {
+            "max_length": most,
+            "row_limit": tf.where(row_lengths(prompts) > 0, most, 0),
+            "seeds": None if seeds is None else seeds[:, 0],
+            "pad_id": PAD_ID,
+            "bos_id": BOS_ID,
+            "eos_id": EOS_ID,
+        }
+        return {"target": prompts}, options
 
     def log_probability(self, texts: Any) -> tuple[Any, Any]:
         """Return log P(text), under the search's own rules.

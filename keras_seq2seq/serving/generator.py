@@ -1,6 +1,6 @@
 """`Generator`: strings in, what follows them out."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from functools import cached_property
 from os import PathLike
@@ -19,6 +19,7 @@ from keras_seq2seq.serving.rows import last_rows, scored_rows, strings
 from keras_seq2seq.serving.seeds import check_seeds, column, mixed, one_sample, place_seeds
 from keras_seq2seq.serving.served import check_n_best, check_parts, check_vocabulary, require_tensorflow
 from keras_seq2seq.serving.settings import GeneratorSettings
+from keras_seq2seq.serving.streaming import check_streams, chunks
 from keras_seq2seq.text import BOS_ID, Tokenizer
 
 __all__ = ["Generator"]
@@ -157,6 +158,34 @@ class Generator:
         lengths = [1 + len(prompt) + settings.max_new_tokens for prompt in prompts]
         tokens = settings.tokens_per_batch // generation.strategy.width
         return in_batches(lengths, settings.batch_size, tokens, run)
+
+    def stream(self, text: str) -> Iterator[str]:
+        """Complete one text, and give the completion piece by piece while it is made.
+
+        Joined, the pieces are what `generate` gives for this text alone. A piece is text that no later token
+        can change: where a character takes several tokens, it comes when it is complete.
+
+        Args:
+            text: the prompt.
+
+        Returns:
+            An iterator of strings; none is empty.
+
+        Raises:
+            ValueError: a strategy that decides at the end, such as a beam.
+            TypeError: a text that is no string.
+        """
+        check_streams(self.strategy)
+        if not isinstance(text, str):
+            raise TypeError(f"text must be a string, received {text!r:.80}.")
+        (prompt,) = last_rows("text", [text], self.tokenizer, self.settings.max_prompt_length)
+        rows: list[Any] = [[[BOS_ID, *prompt]], column(place_seeds(self.strategy, 1, 0), [0])]
+        ids = [pad_rows(each) for each in rows if each is not None]
+
+        def text_of(tokens: list[int]) -> str:
+            return completions(self.tokenizer, ids[0], pad_rows([tokens])[np.newaxis]).numpy()[0, 0].decode()
+
+        return chunks(self.generation.steps(*ids), text_of)
 
     def score(self, texts: str | Sequence[Text]) -> Any:
         """Say how probable texts are: log P(text), as what follows BOS.

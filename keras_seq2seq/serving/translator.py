@@ -1,6 +1,6 @@
 """`Translator`: strings in, strings out."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from functools import cached_property
 from os import PathLike
@@ -20,6 +20,7 @@ from keras_seq2seq.serving.seeds import check_seeds, column, mixed, one_sample, 
 from keras_seq2seq.serving.served import check_n_best, check_parts, check_vocabulary, require_tensorflow
 from keras_seq2seq.serving.settings import Settings
 from keras_seq2seq.serving.signatures import TextFunctions
+from keras_seq2seq.serving.streaming import check_streams, chunks
 from keras_seq2seq.text import BOS_ID, Tokenizer
 
 __all__ = ["Translator"]
@@ -206,6 +207,39 @@ class Translator:
         for row, best in zip(rows, found, strict=True):
             results[row] = best
         return results
+
+    def stream(self, text: str, *, prefix: Text = "") -> Iterator[str]:
+        """Translate one text, and give the translation piece by piece while it is made.
+
+        Joined, the pieces are what `translate` gives for this text alone. A piece is text that no later token
+        can change: where a character takes several tokens, it comes when it is complete.
+
+        Args:
+            text: a string.
+            prefix: a string or a list of ids that the translation must begin with; the first piece has it.
+
+        Returns:
+            An iterator of strings; none is empty.
+
+        Raises:
+            ValueError: a strategy that decides at the end, such as a beam.
+            TypeError: a text that is no string.
+        """
+        check_streams(self.strategy)
+        if not isinstance(text, str):
+            raise TypeError(f"text must be a string, received {text!r:.80}.")
+        settings = self.settings
+        (source,) = ended_rows("text", [text], self.source_tokenizer, settings.max_source_length)
+        (given,) = self._prefixes([prefix], 1)
+        if is_blank(text):
+            return iter(())
+        ids: list[Any] = [[source], [[BOS_ID, *given]], column(place_seeds(self.strategy, 1, 0), [0])]
+        tokens = self.decoding.steps(*(pad_rows(each) for each in ids if each is not None))
+
+        def text_of(ids: list[int]) -> str:
+            return self.target_tokenizer.detokenize([[*given, *ids]]).numpy()[0].decode()
+
+        return chunks(tokens, text_of)
 
     def score(self, sources: Any, targets: Any) -> Any:
         """Say how probable targets are: log P(target | source).
