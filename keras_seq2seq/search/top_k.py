@@ -1,8 +1,8 @@
 """The k largest of many logits, by blocks.
 
 The k largest values lie in the k blocks whose maxima are largest, ties included. So one pass takes the
-maxima, and what is sorted is small: faster than `ops.top_k` and `ops.argmax` over a whole vocabulary, in graphs
-and under XLA.
+maxima, and what is sorted is small: faster than `ops.top_k` and `ops.argmax` over a whole vocabulary, in
+graphs and under XLA.
 
 Legend: R rows, V vocabulary, n blocks of b logits.
 """

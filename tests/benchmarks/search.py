@@ -1,0 +1,177 @@
+"""What the search costs: `python tests/benchmarks/search.py [--json FILE] [--quick]`.
+
+Three tables: the choice of the best tokens among the logits; a step of the search by batch size; and what
+rows cost that have finished before the others. Variants alternate, and the median of all rounds is shown, so
+that another process on the machine hits all of them alike. No test runs this.
+
+Legend: B sources, V vocabulary.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+os.environ.setdefault("KERAS_BACKEND", "tensorflow")
+
+import numpy as np
+import tensorflow as tf
+from keras import ops
+from rich.console import Console
+from rich.table import Table
+
+from keras_seq2seq.models import transformer_seq2seq
+from keras_seq2seq.search import Beam, Greedy, search
+from keras_seq2seq.search.top_k import top_k
+
+BOS, EOS = 2, 3
+Row = dict[str, Any]
+
+
+def milliseconds(variants: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
+    """Run all variants in turn, and return each one's median."""
+    for run in variants.values():
+        run()  # traced and compiled
+    seen: dict[str, list[float]] = {name: [] for name in variants}
+    for _ in range(rounds):
+        for name, run in variants.items():
+            start = time.perf_counter()
+            run()
+            seen[name].append((time.perf_counter() - start) * 1e3)
+    return {name: round(statistics.median(times), 3) for name, times in seen.items()}
+
+
+def choice_of_tokens(rounds: int, quick: bool) -> list[Row]:
+    """Compare ways to find the best tokens of 160 rows: 32 sources with a beam of 5."""
+
+    def smallest_place(x: tf.Tensor) -> tf.Tensor:
+        size = x.shape[-1]
+        best = ops.max(x, axis=-1, keepdims=True)
+        return ops.min(ops.where(x >= best, ops.arange(size, dtype="int32"), size), axis=-1)
+
+    ways: dict[str, Callable[[tf.Tensor], Any]] = {
+        "ops.top_k, 10": lambda x: ops.top_k(x, 10),
+        "blocks, 10": lambda x: top_k(x, 10),
+        "ops.argmax": lambda x: ops.argmax(x, axis=-1),
+        "smallest place": smallest_place,
+        "blocks, 1": lambda x: top_k(x, 1),
+    }
+    rows = []
+    for vocabulary in (4000, 32000) if quick else (4000, 10000, 32000):
+        logits = tf.constant(np.random.default_rng(0).normal(size=(160, vocabulary)), tf.float32)
+        for xla in (False, True):
+            signature = [tf.TensorSpec([160 if xla else None, vocabulary])]
+            compiled = {
+                name: tf.function(way, signature, autograph=False, jit_compile=xla)
+                for name, way in ways.items()
+            }
+            runs = {name: partial(_run, function, logits) for name, function in compiled.items()}
+            times = milliseconds(runs, rounds)
+            rows.append({"V": vocabulary, "mode": "XLA" if xla else "graph", **times})
+    return rows
+
+
+def _run(function: Callable[..., Any], *given: tf.Tensor) -> None:
+    """Call, and wait for what comes."""
+    for part in tf.nest.flatten(function(*given)):
+        part.numpy()
+
+
+class Decoder:
+    """A Transformer of the size "tiny" that never ends by itself, and its compiled searches."""
+
+    def __init__(self, vocabulary: int) -> None:
+        self.model = transformer_seq2seq(vocabulary, size="tiny", dropout=0.0)
+        self._compiled: dict[Any, Any] = {}
+
+    def steps(self, strategy: Any, limits: np.ndarray, xla: bool = False) -> Callable[[], None]:
+        """Return a function that generates `limits[b]` tokens for row b, at most 32."""
+        shape = (len(limits) if xla else None,)
+        if (strategy, xla, shape) not in self._compiled:
+
+            def run(source: tf.Tensor, limit: tf.Tensor) -> tf.Tensor:
+                options = {"max_length": 32, "min_length": 32, "row_limit": limit}
+                return search(self.model, {"source": source}, strategy, **options).scores
+
+            signature = [tf.TensorSpec([*shape, 20], tf.int32), tf.TensorSpec(shape, tf.int32)]
+            function = tf.function(run, signature, autograph=False, jit_compile=xla)
+            self._compiled[strategy, xla, shape] = function.get_concrete_function()
+        function = self._compiled[strategy, xla, shape]
+        source = np.random.default_rng(1).integers(EOS + 1, 1000, (len(limits), 20))
+        given = tf.constant(source, tf.int32), tf.constant(limits, tf.int32)
+        return partial(_run, function, *given)
+
+
+STRATEGIES = {"greedy": Greedy(), "beam 5": Beam(5)}
+
+
+def steps(rounds: int, quick: bool) -> list[Row]:
+    """Time one step of 32 by the number of sources in a batch."""
+    decoder, rows = Decoder(8000), []
+    for name, strategy in STRATEGIES.items():
+        for xla in (False, True):
+            sizes = (1, 32) if quick or xla else (1, 8, 16, 32, 64)
+            runs = {f"B={b}": decoder.steps(strategy, np.full(b, 32), xla) for b in sizes}
+            times = milliseconds(runs, rounds)
+            row = {size: round(times[size] / 32, 2) for size in runs}
+            rows.append({"search": name, "mode": "XLA" if xla else "graph", **row})
+    return rows
+
+
+def finished_rows(rounds: int, quick: bool) -> list[Row]:
+    """Time 32 sources: all long, one long and the others short, half and half, all short."""
+    decoder, rows = Decoder(8000), []
+    for name, strategy in STRATEGIES.items():
+        cases = {
+            "all of 32 tokens": np.full(32, 32),
+            "half of 32, half of 8": np.where(np.arange(32) < 16, 32, 8),
+            "one of 32, others of 8": np.where(np.arange(32) < 1, 32, 8),
+            "all of 8": np.full(32, 8),
+        }
+        times = milliseconds({n: decoder.steps(strategy, limits) for n, limits in cases.items()}, rounds)
+        rows.append({"search": name, "mode": "graph", **times})
+    return rows
+
+
+TABLES = {
+    "choice of tokens, ms for 160 rows": choice_of_tokens,
+    "a step, ms": steps,
+    "finished rows, ms for a batch": finished_rows,
+}
+
+
+def print_table(console: Console, title: str, rows: list[Row]) -> None:
+    """Print rows with all their columns."""
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    table = Table(title=title)
+    for column in columns:
+        table.add_column(column, justify="right")
+    for row in rows:
+        table.add_row(*(str(row.get(column, "")) for column in columns))
+    console.print(table)
+
+
+def main() -> None:
+    """Measure, print and write."""
+    parser = argparse.ArgumentParser(description="Measure what the search costs.")
+    parser.add_argument("--json", type=Path, help="also write the tables to this file")
+    parser.add_argument("--quick", action="store_true", help="fewer sizes and rounds")
+    arguments = parser.parse_args()
+    console, found = Console(width=120), {}
+    for title, measure in TABLES.items():
+        found[title] = measure(3 if arguments.quick else 11, arguments.quick)
+        print_table(console, title, found[title])
+    if arguments.json is not None:
+        aside = arguments.json.with_name(arguments.json.name + ".part")
+        aside.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+        aside.replace(arguments.json)
+
+
+if __name__ == "__main__":
+    main()
