@@ -14,6 +14,7 @@ from keras_seq2seq.search import SearchResult, search
 from keras_seq2seq.search.steps import begin
 from keras_seq2seq.serving.alignment import Look, mean_over_heads
 from keras_seq2seq.serving.compiled import Compiled, log_probability, row_lengths
+from keras_seq2seq.serving.rules import constraints_of
 from keras_seq2seq.serving.settings import Settings, position_limit
 from keras_seq2seq.serving.streaming import Steps
 from keras_seq2seq.text import BOS_ID, EOS_ID, PAD_ID
@@ -113,13 +114,25 @@ class Decoding:
         limit = self.row_limits(source, prefix)
         options = {
             "max_length": self._buffer_length(source, limit),
+            "min_length": self._row_minimum(source, prefix),
             "row_limit": limit,
+            "constraints": constraints_of(self.settings),
             "seeds": None if seeds is None else seeds[:, 0],
             "pad_id": PAD_ID,
             "bos_id": BOS_ID,
             "eos_id": EOS_ID,
         }
         return {"source": source, "target": prefix}, options
+
+    def _row_minimum(self, source: Any, prefix: Any) -> Any:
+        """Return how many tokens must be generated for each row, int32 `[B]`, or 0; a prefix counts."""
+        settings = self.settings
+        if not settings.min_length and not settings.min_length_factor:
+            return 0
+        scaled = tf.cast(row_lengths(source), tf.float32) * settings.min_length_factor
+        scaled = tf.cast(tf.minimum(scaled, settings.max_length), tf.int32)
+        least = tf.maximum(scaled, settings.min_length)
+        return least if prefix is None else tf.maximum(least - row_lengths(prefix) + 1, 0)
 
     def _buffer_length(self, source: Any, limit: Any) -> Any:
         """Return L: an integer where shapes are fixed or positions limited, else no more than is needed."""

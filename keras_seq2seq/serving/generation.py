@@ -14,6 +14,7 @@ from keras_seq2seq.search import SearchResult, search
 from keras_seq2seq.search.steps import begin
 from keras_seq2seq.serving.compiled import Compiled, log_probability, row_lengths
 from keras_seq2seq.serving.graph import filled
+from keras_seq2seq.serving.rules import constraints_of
 from keras_seq2seq.serving.settings import GeneratorSettings
 from keras_seq2seq.serving.streaming import Steps
 from keras_seq2seq.text import BOS_ID, EOS_ID, PAD_ID, Tokenizer
@@ -74,6 +75,8 @@ class Generation:
         most = self.settings.max_new_tokens
         options = {
             "max_length": most,
+            "min_length": self.settings.min_new_tokens,
+            "constraints": constraints_of(self.settings),
             "row_limit": tf.where(row_lengths(prompts) > 0, most, 0),
             "seeds": None if seeds is None else seeds[:, 0],
             "pad_id": PAD_ID,

@@ -16,6 +16,7 @@ from keras_seq2seq.serving.generation import Generation, completions
 from keras_seq2seq.serving.generator_signatures import GeneratorFunctions
 from keras_seq2seq.serving.results import Hypothesis, TargetScore, generated_ids, hypotheses, target_scores
 from keras_seq2seq.serving.rows import last_rows, scored_rows, strings
+from keras_seq2seq.serving.rules import forbidden_ids
 from keras_seq2seq.serving.seeds import check_seeds, column, mixed, one_sample, place_seeds
 from keras_seq2seq.serving.served import check_n_best, check_parts, check_vocabulary, require_tensorflow
 from keras_seq2seq.serving.settings import GeneratorSettings
@@ -47,6 +48,9 @@ class Generator:
         strategy: of `keras_seq2seq.search`; default `Greedy()`.
         max_new_tokens: see above; default 256, or up to half of the learned positions.
         max_prompt_length: see above, BOS not counted; default 1024, or the rest of the learned positions.
+        min_new_tokens: the fewest tokens of a completion, EOS counted.
+        forbidden_tokens: what is never written: ids, and strings that are one token of the tokenizer.
+        no_repeat_ngram: no n tokens in a row occur twice in a text, its prompt counted; 0 allows it.
         score_eos: whether `score` counts an EOS after a text: True is right for a model trained on lines,
             each with its end, False for one trained on blocks.
         batch_size: the most texts in a batch. Texts are sorted by length, batched and put back in order.
@@ -70,6 +74,9 @@ class Generator:
         *,
         max_new_tokens: int | None = None,
         max_prompt_length: int | None = None,
+        min_new_tokens: int = 0,
+        forbidden_tokens: Iterable[int | str] = (),
+        no_repeat_ngram: int = 0,
         score_eos: bool = False,
         batch_size: int = 64,
         tokens_per_batch: int = 16384,
@@ -84,6 +91,9 @@ class Generator:
             model,
             max_new_tokens=max_new_tokens,
             max_prompt_length=max_prompt_length,
+            min_new_tokens=min_new_tokens,
+            forbidden_tokens=forbidden_ids(forbidden_tokens, tokenizer),
+            no_repeat_ngram=no_repeat_ngram,
             score_eos=score_eos,
             batch_size=batch_size,
             tokens_per_batch=tokens_per_batch,

@@ -8,7 +8,15 @@ import numpy as np
 
 from keras_seq2seq.text import EOS_ID, UNK_ID, Tokenizer
 
-__all__ = ["cut_rows", "ended_rows", "is_blank", "last_rows", "listed", "scored_rows", "strings"]
+__all__ = [
+    "cut_rows",
+    "ended_rows",
+    "is_blank",
+    "last_rows",
+    "listed",
+    "scored_rows",
+    "strings",
+]
 
 
 def strings(name: str, texts: str | Iterable[str]) -> list[str]:

@@ -18,6 +18,10 @@ class Settings:
     max_source_length: int
     length_factor: float
     length_offset: int
+    min_length: int
+    min_length_factor: float
+    forbidden_tokens: tuple[int, ...]
+    no_repeat_ngram: int
     batch_size: int
     tokens_per_batch: int
     jit_compile: bool
@@ -25,9 +29,12 @@ class Settings:
     def __post_init__(self) -> None:
         for name in ("max_length", "max_source_length", "length_offset", "batch_size", "tokens_per_batch"):
             _check_count(name, getattr(self, name))
-        factor = self.length_factor
-        if isinstance(factor, bool) or not isinstance(factor, (int, float)) or not 0 <= factor < math.inf:
-            raise ValueError(f"length_factor must be a finite number of at least 0, received {factor!r}.")
+        for name in ("length_factor", "min_length_factor"):
+            factor = getattr(self, name)
+            if isinstance(factor, bool) or not isinstance(factor, (int, float)) or not 0 <= factor < math.inf:
+                raise ValueError(f"{name} must be a finite number of at least 0, received {factor!r}.")
+        _check_least("min_length", self.min_length, "max_length", self.max_length)
+        _check_count("no_repeat_ngram", self.no_repeat_ngram, 0)
         _check_flag("jit_compile", self.jit_compile)
 
     @classmethod
@@ -54,6 +61,9 @@ class GeneratorSettings:
 
     max_new_tokens: int
     max_prompt_length: int
+    min_new_tokens: int
+    forbidden_tokens: tuple[int, ...]
+    no_repeat_ngram: int
     score_eos: bool
     batch_size: int
     tokens_per_batch: int
@@ -63,6 +73,8 @@ class GeneratorSettings:
         for name in ("max_new_tokens", "batch_size", "tokens_per_batch"):
             _check_count(name, getattr(self, name))
         _check_count("max_prompt_length", self.max_prompt_length, 0)
+        _check_least("min_new_tokens", self.min_new_tokens, "max_new_tokens", self.max_new_tokens)
+        _check_count("no_repeat_ngram", self.no_repeat_ngram, 0)
         _check_flag("score_eos", self.score_eos)
         _check_flag("jit_compile", self.jit_compile)
 
@@ -113,6 +125,12 @@ def _within(name: str, value: int | None, limit: int | None) -> int:
 def _check_count(name: str, value: Any, least: int = 1) -> None:
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
         raise ValueError(f"{name} must be an integer of at least {least}, received {value!r}.")
+
+
+def _check_least(name: str, value: Any, most_name: str, most: int) -> None:
+    _check_count(name, value, 0)
+    if value > most:
+        raise ValueError(f"{name} must be at most {most_name}={most}, received {value}.")
 
 
 def _check_flag(name: str, value: Any) -> None:

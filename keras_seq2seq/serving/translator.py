@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
-from functools import cached_property
+from functools import cached_property, partial
 from os import PathLike
 from typing import Any, ClassVar, Self
 
@@ -15,7 +15,8 @@ from keras_seq2seq.serving.batching import Rows, in_batches, pad_for, pad_rows
 from keras_seq2seq.serving.compiled import SCORE_LOGITS
 from keras_seq2seq.serving.decoding import Decoding
 from keras_seq2seq.serving.results import Hypothesis, TargetScore, generated_ids, hypotheses, target_scores
-from keras_seq2seq.serving.rows import cut_rows, ended_rows, is_blank, listed, strings
+from keras_seq2seq.serving.rows import cut_rows, ended_rows, is_blank, listed, scored_rows, strings
+from keras_seq2seq.serving.rules import forbidden_ids
 from keras_seq2seq.serving.seeds import check_seeds, column, mixed, one_sample, place_seeds
 from keras_seq2seq.serving.served import check_n_best, check_parts, check_vocabulary, require_tensorflow
 from keras_seq2seq.serving.settings import Settings
@@ -47,6 +48,10 @@ class Translator:
         max_source_length: the most tokens of a text, EOS counted; default as for `max_length`.
         length_factor: see above.
         length_offset: see above.
+        min_length: the fewest tokens of a translation, EOS counted, unless the most are fewer.
+        min_length_factor: the same relative to the text: at least this times S tokens.
+        forbidden_tokens: what is never written: ids, and strings that are one token of the target tokenizer.
+        no_repeat_ngram: no n tokens in a row occur twice in a translation; 0 allows it.
         batch_size: the most texts in a batch. Texts are sorted by length, batched and put back in order.
         tokens_per_batch: the most source tokens in a batch, pads and every hypothesis counted.
         jit_compile: compile the search with XLA, once for each of a few shapes: seconds for every new
@@ -70,6 +75,10 @@ class Translator:
         max_source_length: int | None = None,
         length_factor: float = 2.0,
         length_offset: int = 16,
+        min_length: int = 0,
+        min_length_factor: float = 0.0,
+        forbidden_tokens: Iterable[int | str] = (),
+        no_repeat_ngram: int = 0,
         batch_size: int = 64,
         tokens_per_batch: int = 16384,
         jit_compile: bool = False,
@@ -86,6 +95,10 @@ class Translator:
             max_source_length=max_source_length,
             length_factor=length_factor,
             length_offset=length_offset,
+            min_length=min_length,
+            min_length_factor=min_length_factor,
+            forbidden_tokens=forbidden_ids(forbidden_tokens, self.target_tokenizer),
+            no_repeat_ngram=no_repeat_ngram,
             batch_size=batch_size,
             tokens_per_batch=tokens_per_batch,
             jit_compile=jit_compile,
@@ -241,12 +254,18 @@ class Translator:
 
         return chunks(tokens, text_of)
 
-    def score(self, sources: Any, targets: Any) -> Any:
+    def score(self, sources: Any, targets: Any, *, add_eos: bool = True) -> Any:
         """Say how probable targets are: log P(target | source).
+
+        Of the tokens of a hypothesis, with `add_eos=False`, this is the sum of its `token_scores`: the rules
+        are those of the search, in which neither pad nor BOS can follow. What else a translator's settings or
+        a prefix rule out is not ruled out here.
 
         Args:
             sources: a string, or a list of strings and lists of ids.
             targets: the same, one for each source. Ids may end in EOS or not.
+            add_eos: whether ids that do not end in EOS are scored with one behind them; without it they are
+                scored as they are, such as those of an unfinished hypothesis. Text always gets its EOS.
 
         Returns:
             A `TargetScore`, or a list of them. Sources and targets that are too long (`max_source_length`,
@@ -256,7 +275,7 @@ class Translator:
             ValueError: not one target for each source, or ids out of range.
         """
         if isinstance(sources, str):
-            return self.score([sources], [targets])[0]
+            return self.score([sources], [targets], add_eos=add_eos)[0]
         sources, targets = listed("sources", sources), listed("targets", targets)
         if len(sources) != len(targets):
             raise ValueError(
@@ -264,7 +283,8 @@ class Translator:
             )
         settings = self.settings
         read = ended_rows("sources", sources, self.source_tokenizer, settings.max_source_length)
-        ends = ended_rows("targets", targets, self.target_tokenizer, settings.max_length)
+        rows = ended_rows if add_eos else partial(scored_rows, eos=True)
+        ends = rows("targets", targets, self.target_tokenizer, settings.max_length)
 
         def run(batch: list[int]) -> list[TargetScore]:
             target = pad_rows([[BOS_ID, *ends[row]] for row in batch])

@@ -137,6 +137,12 @@ def test_the_score_is_the_loss_of_training(lm, english, texts):
     assert abs(-sum(each.score for each in scores) / count - total / count) < 0.05
 
 
+def test_token_scores_sum_up_to_the_score(greedy_lm, texts):
+    for row in greedy_lm.generate(texts[:8]):
+        assert len(row[0].token_scores) == len(row[0].tokens)
+        assert abs(sum(row[0].token_scores) - row[0].score) < 1e-5 * len(row[0].tokens)
+
+
 def test_the_n_best_are_sorted_and_distinct(beam_lm, texts):
     for row in beam_lm.generate(texts[:8], n_best=4):
         assert len({tuple(each.tokens) for each in row}) == 4

@@ -211,6 +211,27 @@ def test_the_score_is_the_log_probability_of_the_hypothesis(greedy, beam, texts)
                 assert abs(found.score / found.token_count - each.score) < 1e-5
 
 
+@pytest.mark.parametrize("kind", ["greedy", "beam", "sampling"])
+def test_the_score_of_any_hypothesis_is_the_sum_of_its_token_scores(kind, greedy, beam, texts):
+    """Finished, cut at the limit, and empty: what `score` says of its ids is what came with it."""
+    sampling = ks.search.Sampling(4, seed=2)
+    translator = {"greedy": greedy, "beam": beam, "sampling": greedy.with_strategy(sampling)}[kind]
+    texts = texts[:22]
+    rows = translator.translate(texts, translator.strategy.width)
+    found = [(text, each) for text, row in zip(texts, rows, strict=True) for each in row]
+    assert {each.finished for _, each in found} == {True, False}
+    assert any(not each.tokens for _, each in found)
+    scores = translator.score([text for text, _ in found], [each.tokens for _, each in found], add_eos=False)
+    for (_, each), score in zip(found, scores, strict=True):
+        count = len(each.tokens)
+        assert score.token_count == count == len(each.token_scores)
+        assert abs(score.score - sum(each.token_scores)) <= 1e-5 * count
+        rule = score.score / max(count, 1) if kind == "beam" else score.score
+        assert abs(rule - each.score) <= 1e-5 * max(count, 1)
+    one = next(each for _, each in found if not each.finished)
+    assert greedy.score(texts[0], one.tokens, add_eos=False) != greedy.score(texts[0], one.tokens)
+
+
 def test_scores_take_text_or_ids_and_any_batch(greedy, english, chinese, pairs):
     sources, targets = [pair[0] for pair in pairs[:20]], [pair[1] for pair in pairs[:20]]
     scores = greedy.score(sources, targets)
