@@ -264,11 +264,13 @@ def _translate(options: argparse.Namespace) -> None:
 
     lines = read_lines(sys.stdin.buffer)
     size = 1 if sys.stdin.isatty() else _CHUNK * options.batch_size
+    done = 0  # lines: a sampled translation depends on the line's number
     while chunk := list(itertools.islice(lines, size)):
-        for text in translator(chunk):
+        for text in translator(chunk, offset=done):
             # A line is a line, whatever the model says.
             sys.stdout.buffer.write(text.replace("\n", " ").replace("\r", " ").encode() + b"\n")
         sys.stdout.buffer.flush()
+        done += len(chunk)
 
 
 def _evaluate(options: argparse.Namespace) -> None:

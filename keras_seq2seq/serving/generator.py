@@ -102,9 +102,14 @@ class Generator:
         self.generation = Generation(model, self.strategy, self.settings)
         check_vocabulary("tokenizer", tokenizer, model.output_shape[-1])
 
-    def __call__(self, texts: Any) -> Any:
-        """Complete a string by a string, or a list of strings by a list, in order; without the prompts."""
-        best = [row[0].text for row in self.generate(texts)]
+    def __call__(self, texts: Any, *, offset: int = 0) -> Any:
+        """Complete a string by a string, or a list of strings by a list, in order; without the prompts.
+
+        Args:
+            texts: a string or a list of strings.
+            offset: for `Sampling`; see `generate`.
+        """
+        best = [row[0].text for row in self.generate(texts, offset=offset)]
         return best[0] if isinstance(texts, str) else best
 
     def generate(

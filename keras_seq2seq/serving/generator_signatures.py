@@ -9,7 +9,7 @@ from typing import Any
 import tensorflow as tf
 
 from keras_seq2seq.serving.generation import completions
-from keras_seq2seq.serving.graph import SEED, filled, require_one_seed_each, text_function
+from keras_seq2seq.serving.graph import SEED, filled, require_one_each, text_function
 from keras_seq2seq.serving.seeds import lone_seeds, mixed
 from keras_seq2seq.serving.served import Expected
 from keras_seq2seq.text import BOS_ID, EOS_ID, PAD_ID
@@ -67,7 +67,7 @@ class GeneratorFunctions:
 
     def sample(self, text: Any, seed: Any) -> dict[str, Any]:
         """Draw one completion for each of the strings `[B]` by seeds int64 `[B]`; see `Generator.sample`."""
-        require_one_seed_each(text, seed)
+        require_one_each(text, seed=seed)
         prompts = self._prompts(text)
         return _best(self._written(self._sampler.search(prompts, mixed(seed)[:, tf.newaxis]), prompts, 1))
 

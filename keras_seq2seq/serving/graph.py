@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from keras_seq2seq.serving.served import Served, tokenizers
 
-__all__ = ["SEED", "filled", "module_of", "require_one_seed_each", "text_function"]
+__all__ = ["SEED", "filled", "module_of", "require_one_each", "text_function"]
 
 SEED = 2**40 + 7  # by which exports are compared: larger than 32 bits, as users' seeds may be
 
@@ -24,10 +24,11 @@ def text_function(body: Any, *names: str) -> Any:
     return tf.function(body, signature, autograph=False)
 
 
-def require_one_seed_each(text: Any, seed: Any) -> None:
-    """Let the graph fail for another number of seeds than of texts, instead of repeating a seed."""
-    message = "seed must have one entry for each text."
-    tf.debugging.assert_equal(tf.shape(seed), tf.shape(text), message=message)
+def require_one_each(text: Any, **others: Any) -> None:
+    """Let the graph fail for another number of anything else than of texts, instead of repeating one."""
+    for name, other in others.items():
+        message = f"{name} must have one entry for each text."
+        tf.debugging.assert_equal(tf.shape(other), tf.shape(text), message=message)
 
 
 def module_of(served: Served) -> tf.Module:

@@ -9,7 +9,7 @@ from typing import Any
 import tensorflow as tf
 
 from keras_seq2seq.data.encoding import encode_prefixes, encode_sources
-from keras_seq2seq.serving.graph import SEED, filled, require_one_seed_each, text_function
+from keras_seq2seq.serving.graph import SEED, filled, require_one_each, text_function
 from keras_seq2seq.serving.seeds import lone_seeds, mixed
 from keras_seq2seq.serving.served import Expected
 from keras_seq2seq.text import BOS_ID, PAD_ID
@@ -79,19 +79,21 @@ class TextFunctions:
 
     def translate_with_prefix(self, text: Any, prefix: Any) -> dict[str, Any]:
         """Translate strings `[B]` to strings `[B]` that begin with `prefix` `[B]`."""
+        require_one_each(text, prefix=prefix)
         source, blank = self._encode(text)
         given = filled(encode_prefixes(self._target_tokenizer, prefix, self._settings.max_length))
         return _best(self._written(self._search(source, given), blank, given))
 
     def sample(self, text: Any, seed: Any) -> dict[str, Any]:
         """Draw a translation for each of the strings `[B]` by seeds int64 `[B]`; see `Translator.sample`."""
-        require_one_seed_each(text, seed)
+        require_one_each(text, seed=seed)
         source, blank = self._encode(text)
         result = self._sampler.search(source, None, mixed(seed)[:, tf.newaxis])
         return _best(self._written(result, blank))
 
     def score(self, source: Any, target: Any) -> dict[str, Any]:
         """Return log P(target | source), float32 `[B]`, and the number of tokens of `target`, int32 `[B]`."""
+        require_one_each(source, target=target)
         source = encode_sources(self._source_tokenizer, source, self._settings.max_source_length)
         source = filled(source)
         target = encode_sources(self._target_tokenizer, target, self._settings.max_length)

@@ -108,17 +108,19 @@ class Translator:
         check_vocabulary("target tokenizer", self.target_tokenizer, model.output_shape[-1])
         check_vocabulary("source tokenizer", source_tokenizer, getattr(embedding, "vocabulary_size", None))
 
-    def __call__(self, texts: Any, *, prefixes: Any = None) -> Any:
+    def __call__(self, texts: Any, *, prefixes: Any = None, offset: int = 0) -> Any:
         """Translate a string to a string, or a list of strings to a list, in order.
 
         Args:
             texts: a string or a list of strings.
             prefixes: what each translation must begin with; see `translate`.
+            offset: for `Sampling`; see `translate`.
         """
         single = isinstance(texts, str)
         if single and prefixes is not None:
             prefixes = [prefixes]
-        best = [hypotheses[0].text for hypotheses in self.translate(texts, prefixes=prefixes)]
+        rows = self.translate(texts, prefixes=prefixes, offset=offset)
+        best = [hypotheses[0].text for hypotheses in rows]
         return best[0] if single else best
 
     def translate(

@@ -1,12 +1,13 @@
 """How rows become batches, and which texts are blank."""
 
 import sys
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_seq2seq.serving.batching import batches_by_length, pad_rows, round_up
+from keras_seq2seq.serving.batching import batches_by_length, pad_for, pad_rows, round_up
 from keras_seq2seq.serving.rows import is_blank
 from keras_seq2seq.serving.signatures import BLANK
 
@@ -38,6 +39,28 @@ def test_sizes_are_few_and_close():
     sizes = {round_up(size) for size in range(1, 1025)}
     assert len(sizes) <= 24
     assert all(size <= round_up(size) < max(1.26 * size, size + 8) for size in range(1, 1025))
+
+
+class Fixed(NamedTuple):
+    """The settings that padding reads."""
+
+    jit_compile: bool
+    batch_size: int
+
+
+def test_shapes_to_compile_are_few_whatever_comes(rng):
+    """Random lists of random texts, sorted into batches as `Translator` does; each shape is compiled."""
+    shapes = set()
+    for _ in range(300):
+        lengths = rng.integers(1, 200, rng.integers(1, 200)).tolist()
+        for batch in batches_by_length(lengths, 64, 16384):
+            rows = [[5] * lengths[row] for row in batch]
+            shapes.add(tuple(pad_for(Fixed(True, 64), rows).shape))
+            assert pad_for(Fixed(True, 64), [[1]] * len(rows), 1).shape[1] == 1  # seeds
+    counts, widths = ({shape[axis] for shape in shapes} for axis in (0, 1))
+    assert len(counts) <= 8
+    assert len(widths) <= 16
+    assert len(shapes) <= len(counts) * len(widths)
 
 
 def test_blank_means_the_same_in_python_and_in_the_graph():

@@ -23,7 +23,7 @@ def case(request, make_lm, english, chinese, tmp_path_factory):
         sizes = english.vocabulary_size, chinese.vocabulary_size
         model = ks.models.rnn_seq2seq(*sizes, units=16, attention=ks.layers.LuongAttention("general"))
         served = ks.Translator(model, english, chinese, STRATEGY, max_length=12)
-    return served, served.export(base)
+    return served, served.export(base, samples=TEXTS[:1])
 
 
 def test_the_c_loader_draws_what_is_drawn_in_memory(case):
@@ -47,6 +47,12 @@ def test_the_c_loader_draws_what_is_drawn_in_memory(case):
     assert default[name] == [fixed(text) for text in TEXTS]
 
 
-def test_another_number_of_seeds_is_an_error(case):
-    with pytest.raises(c_loader.CLoaderError, match="seed must have one entry for each text"):
-        c_loader.run_signature(case[1], "sample", {"text": TEXTS[:2], "seed": [1]})
+def test_another_number_of_seeds_or_prefixes_is_an_error(case):
+    served, path = case
+    wrong = {"sample": {"text": TEXTS[:2], "seed": [1]}}
+    if served.KIND == "Translator":
+        wrong["translate_with_prefix"] = {"text": TEXTS[:2], "prefix": ["a"]}
+        wrong["score"] = {"source": TEXTS[:2], "target": ["a"]}
+    for signature, inputs in wrong.items():
+        with pytest.raises(c_loader.CLoaderError, match=r"(seed|prefix|target) must have one entry for each"):
+            c_loader.run_signature(path, signature, inputs)

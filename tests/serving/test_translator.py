@@ -110,12 +110,21 @@ def tracings(monkeypatch) -> list[str]:
     return traced
 
 
-def test_one_graph_serves_all_shapes(model, english, chinese, texts, tracings):
-    translator = ks.Translator(model, english, chinese, ks.search.Greedy())
-    for text in texts[:8]:
-        translator(text)
-    translator(texts[:8])
-    assert len(tracings) == 1
+STRATEGIES = [ks.search.Greedy(), ks.search.Beam(2), ks.search.Sampling(seed=1)]
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES, ids=["greedy", "beam", "sampling"])
+def test_one_graph_serves_all_shapes(model, english, chinese, texts, tracings, strategy):
+    """Texts of all lengths, alone and together; a second pass traces nothing, nor does a new text."""
+    translator = ks.Translator(model, english, chinese, strategy, max_length=8)
+    for _ in range(2):
+        for text in texts[:4]:
+            translator(text)
+        translator(texts)
+        assert len(tracings) == 1
+    for _ in range(2):
+        translator(texts[:3], prefixes=["", "你", [7, 8, 9]])
+        assert len(tracings) == 1 + (not isinstance(strategy, ks.search.Sampling))
 
 
 def test_length_limits_are_relative_to_the_text(model, english, chinese, texts):
