@@ -6,15 +6,18 @@ from keras_seq2seq.data.epochs import Batches
 from keras_seq2seq.data.lines import read_lines
 from keras_seq2seq.data.monolingual import Text
 from keras_seq2seq.data.parallel import ParallelText
+from keras_seq2seq.data.records import Records, write_records
 from keras_seq2seq.data.report import Report
 
 __all__ = [
     "Batches",
     "Cleaning",
     "ParallelText",
+    "Records",
     "Report",
     "Text",
     "encode_prefixes",
     "encode_sources",
     "read_lines",
+    "write_records",
 ]

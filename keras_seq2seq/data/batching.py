@@ -30,6 +30,7 @@ class TokenBatches:
         shuffle: False keeps the order of the corpus.
         seed: of the order; None differs every time.
         count: read all the corpus before the first epoch, so that the number of batches is known.
+        reproducible: whether the chunks are the same in every epoch and process.
     """
 
     def __init__(
@@ -41,10 +42,11 @@ class TokenBatches:
         shuffle: bool,
         seed: int | None,
         count: bool,
+        reproducible: bool = True,
     ):
         if seed is not None and (not isinstance(seed, (int, np.integer)) or seed < 0):
             raise ValueError(f"seed must be an integer of at least 0, got {seed!r}.")
-        self.seed = seed
+        self.seed = seed if reproducible else None
         self._chunks, self._fixed_shapes, self._shuffle = chunks, fixed_shapes, shuffle
         self._entropy = np.random.SeedSequence(seed).entropy
         survey = chunks.survey(count)

@@ -1,7 +1,7 @@
 """A corpus as ids, in chunks that fit into memory: tokenized in the graph, blanks and long pairs dropped."""
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -18,15 +18,12 @@ _LOGGER = logging.getLogger(__name__)
 
 
 class Corpus(Protocol):
-    """Pairs, or lines, that can be read again and again, and know how many they are."""
+    """What is to be known of pairs, or lines, that can be read again and again."""
 
     unit: str  # "pairs" or "lines"
     report: Report | None
 
     def __len__(self) -> int: ...
-
-    def pairs(self) -> Iterable[Strings]:
-        """Iterate over all pairs; a line is a tuple of one string."""
 
 
 class Survey(NamedTuple):
@@ -42,19 +39,20 @@ class Chunks:
 
     Args:
         corpus: where the pairs come from; each full pass leaves its report there.
-        tokenizers: of the source and of the target; only the latter if the corpus is of lines, whose
-            sources are empty rows.
+        blocks: the ids of all pairs, as `blocks_of` gives them.
+        sides: 2 for pairs, 1 for lines, whose sources are empty rows.
         limits: the most ids of a source and a target, EOS counted; 0 for no source.
         size: the most pairs of a chunk.
     """
 
-    def __init__(self, corpus: Corpus, tokenizers: tuple[Tokenizer, ...], limits: tuple[int, int], size: int):
-        self.sides = len(tokenizers)
+    def __init__(
+        self, corpus: Corpus, blocks: tf.data.Dataset, sides: int, limits: tuple[int, int], size: int
+    ):
+        self.sides = sides
         for name, value in (("max_length", min(limits[-self.sides :])), ("shuffle_buffer", size)):
             check_count(name, value)
         self.limits = limits
-        self._corpus, self._size = corpus, size
-        self._blocks = self._tokenized(tokenizers)
+        self._corpus, self._blocks, self._size = corpus, blocks, size
 
     def read(self) -> Iterator[tuple[PairRows, bool]]:
         """Read the corpus once: the chunks, and with each whether it is the last.
@@ -101,26 +99,47 @@ class Chunks:
             _LOGGER.log(logging.WARNING if report.dropped else logging.INFO, "%s", report)
         self._corpus.report = report
 
-    def _tokenized(self, tokenizers: tuple[Tokenizer, ...]) -> tf.data.Dataset:
-        """Blocks: flat sources, their lengths, flat targets, their lengths, count of pairs, of blank ones."""
-        size = min(BLOCK, self._size)
 
-        def read() -> Iterator[tuple[Any, ...]]:
-            for block in in_blocks(self._corpus.pairs(), size):
-                filled = [pair for pair in block if all(side.strip() for side in pair)]
-                yield *string_tensors(filled, self.sides), len(block), len(block) - len(filled)
+def blocks_of(
+    read: Callable[[], Iterable[Strings]], tokenizers: Sequence[Tokenizer], buffer: int
+) -> tf.data.Dataset:
+    """Tokenize a corpus in the graph, block by block.
 
-        @tf.autograph.experimental.do_not_convert
-        def encode(*block: Any) -> tuple[Any, ...]:
-            texts, counts = block[: self.sides], block[self.sides :]
-            rows = [target_rows(tokenizers[-1], texts[-1])]
-            rows.insert(0, source_rows(tokenizers[0], texts[0]) if self.sides == 2 else rows[0][:, :0])
-            return *(part for side in rows for part in (side.values, side.row_lengths())), *counts
+    A block is: the ids of all sources one after the other, the lengths of the sources, the same of the
+    targets, the number of pairs, the number of blank ones, which are left out.
 
-        lines, count = tf.TensorSpec([None], tf.string), tf.TensorSpec([], tf.int64)
-        blocks = tf.data.Dataset.from_generator(read, output_signature=(*[lines] * self.sides, count, count))
-        blocks = blocks.map(encode, num_parallel_calls=2, deterministic=True)
-        return plain(blocks.prefetch(self._size // size))
+    Args:
+        read: gives the pairs, or single strings in tuples.
+        tokenizers: of the source and of the target, or of the strings.
+        buffer: how many pairs to make ready in the background.
+    """
+    size, sides = min(BLOCK, buffer), len(tokenizers)
+
+    def blocks() -> Iterator[tuple[Any, ...]]:
+        for block in in_blocks(read(), size):
+            kept = filled(block)
+            yield *string_tensors(kept, sides), len(block), len(block) - len(kept)
+
+    @tf.autograph.experimental.do_not_convert
+    def encode(*block: Any) -> tuple[Any, ...]:
+        return *encode_block(tokenizers, block[:sides]), *block[sides:]
+
+    lines, count = tf.TensorSpec([None], tf.string), tf.TensorSpec([], tf.int64)
+    dataset = tf.data.Dataset.from_generator(blocks, output_signature=(*[lines] * sides, count, count))
+    dataset = dataset.map(encode, num_parallel_calls=2, deterministic=True)
+    return plain(dataset.prefetch(buffer // size))
+
+
+def encode_block(tokenizers: Sequence[Tokenizer], texts: Sequence[Any]) -> tuple[Any, ...]:
+    """Give the ids of the sources, their lengths, the ids of the targets and their lengths, in a graph."""
+    rows = [target_rows(tokenizers[-1], texts[-1])]
+    rows.insert(0, source_rows(tokenizers[0], texts[0]) if len(tokenizers) == 2 else rows[0][:, :0])
+    return tuple(part for side in rows for part in (side.values, side.row_lengths()))
+
+
+def filled(block: Sequence[Strings]) -> list[Strings]:
+    """Give the pairs of which no side is blank."""
+    return [pair for pair in block if all(side.strip() for side in pair)]
 
 
 def plain(dataset: tf.data.Dataset) -> tf.data.Dataset:

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Self
 
 from keras_seq2seq.data.batching import TokenBatches
-from keras_seq2seq.data.buckets import BucketRule, limits_of
-from keras_seq2seq.data.chunks import Chunks
+from keras_seq2seq.data.buckets import BucketRule, check_count, limits_of
+from keras_seq2seq.data.chunks import Chunks, blocks_of
 from keras_seq2seq.data.epochs import Batches
 from keras_seq2seq.data.lines import Path, cut, expand, read_text, read_texts
 from keras_seq2seq.data.report import Report
@@ -190,7 +190,9 @@ class Text:
         _, limit = limits_of((None, None), max_length, buckets, tokens_per_batch)
         limits = 0, limit
         rule = BucketRule(tokens_per_batch, limits, buckets, max_buckets, width_multiple)
-        chunks = Chunks(self._lines, (tokenizer,), limits, shuffle_buffer)
+        check_count("shuffle_buffer", shuffle_buffer)
+        blocks = blocks_of(self._lines.pairs, (tokenizer,), shuffle_buffer)
+        chunks = Chunks(self._lines, blocks, 1, limits, shuffle_buffer)
         return Batches(
             TokenBatches(chunks, rule, fixed_shapes=fixed_shapes, shuffle=shuffle, seed=seed, count=count)
         )

@@ -1,5 +1,6 @@
 """Parallel text: pairs of lines in files, read as a stream."""
 
+import hashlib
 import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -9,13 +10,13 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import tensorflow as tf
 
-from keras_seq2seq.data.batching import TokenBatches
 from keras_seq2seq.data.blocks import BLOCK, in_blocks, string_tensors
-from keras_seq2seq.data.buckets import BucketRule, check_count, limits_of
-from keras_seq2seq.data.chunks import Chunks
+from keras_seq2seq.data.buckets import check_count
+from keras_seq2seq.data.chunks import blocks_of
 from keras_seq2seq.data.cleaning import Cleaning, Rule, masked, select
 from keras_seq2seq.data.epochs import Batches
 from keras_seq2seq.data.lines import Path, Paths, count_lines, expand, read_lines
+from keras_seq2seq.data.making import make_batches
 from keras_seq2seq.data.report import Report
 from keras_seq2seq.text import Tokenizer
 
@@ -193,6 +194,19 @@ class ParallelText:
         """Iterate over all pairs, blank ones among them."""
         return itertools.chain.from_iterable(part.read() for part in self._parts)
 
+    def fingerprint(self) -> str:
+        """Give a hash of all pairs in their order; the text is read through once for it."""
+        digest = hashlib.blake2b(digest_size=16)
+        for pair in self.pairs():
+            digest.update(self.entry(pair))
+        return digest.hexdigest()
+
+    @staticmethod
+    def entry(pair: tuple[str, ...]) -> bytes:
+        """Give the bytes that stand for a pair in the fingerprint."""
+        sides = [side.encode("utf-8", "surrogatepass") for side in pair]
+        return b"".join(b"%d " % len(side) + side for side in sides)
+
     def sources(self) -> Iterator[str]:
         """Iterate over the source lines, to learn a vocabulary from, say."""
         return (source for source, _ in self.pairs())
@@ -269,12 +283,23 @@ class ParallelText:
         Raises:
             ValueError: if an argument is out of range or no pair is kept.
         """
+        check_count("shuffle_buffer", shuffle_buffer)
         tokenizers = source_tokenizer, target_tokenizer or source_tokenizer
-        limits = limits_of((max_source_length, max_target_length), max_length, buckets, tokens_per_batch)
-        rule = BucketRule(tokens_per_batch, limits, buckets, max_buckets, width_multiple)
-        chunks = Chunks(self, tokenizers, limits, shuffle_buffer)
-        return Batches(
-            TokenBatches(chunks, rule, fixed_shapes=fixed_shapes, shuffle=shuffle, seed=seed, count=count)
+        return make_batches(
+            self,
+            blocks_of(self.pairs, tokenizers, shuffle_buffer),
+            tokens_per_batch=tokens_per_batch,
+            max_length=max_length,
+            max_source_length=max_source_length,
+            max_target_length=max_target_length,
+            buckets=buckets,
+            max_buckets=max_buckets,
+            width_multiple=width_multiple,
+            fixed_shapes=fixed_shapes,
+            shuffle=shuffle,
+            shuffle_buffer=shuffle_buffer,
+            seed=seed,
+            count=count,
         )
 
 

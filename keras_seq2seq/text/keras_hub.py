@@ -104,8 +104,10 @@ class KerasHub(Tokenizer):
         return text
 
     def _files(self) -> dict[str, bytes]:
+        tokenizer = keras.saving.serialize_keras_object(self._tokenizer)
+        tokenizer["config"].pop("name", None)  # which tells how many there were before
         content = {
-            "tokenizer": keras.saving.serialize_keras_object(self._tokenizer),
+            "tokenizer": tokenizer,
             "vocabulary": _vocabulary(self._tokenizer),
             "arguments": self._arguments,
         }

@@ -1,6 +1,7 @@
 """The contract of every tokenizer, the special ids, and how a tokenizer is kept on disk."""
 
 import functools
+import hashlib
 import json
 import os
 from collections.abc import Iterator
@@ -33,6 +34,14 @@ class Tokenizer:
     def trackables(self) -> list[Any]:
         """What a `tf.Module` must hold for its export to work: tables and the like, often nothing."""
         return []
+
+    @functools.cached_property
+    def fingerprint(self) -> str:
+        """A hash of the kind and of all that `save` would write: equal for tokenizers that do the same."""
+        digest = hashlib.blake2b(type(self).__name__.encode(), digest_size=16)
+        for name, content in sorted(self._files().items()):
+            digest.update(b"\0%s %d " % (name.encode(), len(content)) + content)
+        return digest.hexdigest()
 
     def tokenize(self, strings: Any) -> Any:
         """Turn text into ids, without BOS and EOS.

@@ -1,0 +1,49 @@
+"""From blocks of ids to batches: what all corpora share."""
+
+from collections.abc import Sequence
+
+import tensorflow as tf
+
+from keras_seq2seq.data.batching import TokenBatches
+from keras_seq2seq.data.buckets import BucketRule, limits_of
+from keras_seq2seq.data.chunks import Chunks, Corpus
+from keras_seq2seq.data.epochs import Batches
+
+
+def make_batches(
+    corpus: Corpus,
+    blocks: tf.data.Dataset,
+    *,
+    tokens_per_batch: int,
+    max_length: int | None = None,
+    max_source_length: int | None = None,
+    max_target_length: int | None = None,
+    buckets: Sequence[int | tuple[int, int]] | None = None,
+    max_buckets: int = 6,
+    width_multiple: int = 8,
+    fixed_shapes: bool = False,
+    shuffle: bool = True,
+    shuffle_buffer: int = 100_000,
+    seed: int | None = None,
+    count: bool = True,
+    reproducible: bool = True,
+) -> Batches:
+    """Make batches of blocks, as `blocks_of` gives them; `ParallelText.batches` explains the options.
+
+    `reproducible=False` says that the blocks come in another order every time.
+    """
+    sides = (max_source_length, max_target_length)
+    limits = limits_of(sides, max_length, buckets, tokens_per_batch)
+    rule = BucketRule(tokens_per_batch, limits, buckets, max_buckets, width_multiple)
+    chunks = Chunks(corpus, blocks, 2, limits, shuffle_buffer)
+    return Batches(
+        TokenBatches(
+            chunks,
+            rule,
+            fixed_shapes=fixed_shapes,
+            shuffle=shuffle,
+            seed=seed,
+            count=count,
+            reproducible=reproducible,
+        )
+    )
