@@ -181,8 +181,12 @@ class Beam:
         """Return the tokens so far, `[B, W, L]`."""
         return state["tokens"]
 
+    def open_rows(self, state, index, limits):
+        """Say which sources are not frozen, bool `[B]`."""
+        return ops.logical_not(state["frozen"])
+
     def done(self, state, index, limits):
-        """Say whether every source is frozen."""
+        """Say whether no source is open."""
         return ops.all(state["frozen"])
 
     def result(self, state, limits):

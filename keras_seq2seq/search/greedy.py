@@ -35,7 +35,7 @@ class Greedy:
         logits = logits[:, 0]  # [B, V]
         highest, best = (part[:, 0] for part in top_k(logits, 1))
         log_probability = highest - ops.logsumexp(logits, axis=-1)
-        open_ = ops.logical_and(ops.logical_not(state["finished"]), index < limits.row_limit)
+        open_ = self.open_rows(state, index, limits)
         token = ops.where(open_, best, limits.pad_id)
         return (
             ops.expand_dims(token, 1),
@@ -52,9 +52,13 @@ class Greedy:
         """Return the tokens so far, `[B, 1, L]`."""
         return ops.expand_dims(state["tokens"], 1)
 
+    def open_rows(self, state, index, limits):
+        """Say which rows have neither ended nor reached their limit, bool `[B]`."""
+        return ops.logical_and(ops.logical_not(state["finished"]), index < limits.row_limit)
+
     def done(self, state, index, limits):
-        """Say whether every row has ended or reached its limit."""
-        return ops.all(ops.logical_or(state["finished"], index >= limits.row_limit))
+        """Say whether no row is open."""
+        return ops.logical_not(ops.any(self.open_rows(state, index, limits)))
 
     def result(self, state, limits):
         """Return one hypothesis a source."""

@@ -2,6 +2,7 @@
 
 from keras import ops
 
+from keras_seq2seq.search.compaction import compacting_loop
 from keras_seq2seq.search.coverage import check_alignment, rerank
 from keras_seq2seq.search.steps import Step, advance, begin, is_open
 
@@ -21,6 +22,7 @@ def search(
     pad_id=0,
     bos_id=2,
     eos_id=3,
+    compact=False,
 ):
     """Find good hypotheses for each source.
 
@@ -39,6 +41,9 @@ def search(
         pad_id: never generated.
         bos_id: never generated.
         eos_id: ends a hypothesis.
+        compact: leave sources that are done out of the loop, so that they cost nothing. Acts in TensorFlow's
+            graphs of a batch of unknown size, which XLA cannot compile then. What a constraint knows of the
+            rows must come from its `Progress`, or be a tensor in a NamedTuple as that of `MinimumLength` is.
 
     Returns:
         `SearchResult`.
@@ -63,10 +68,13 @@ def search(
         bos_id=bos_id,
         eos_id=eos_id,
     )
-    *_, state = ops.while_loop(
-        lambda *step: is_open(strategy, task, Step(*step)),
-        lambda *step: tuple(advance(model, strategy, task, Step(*step))),
-        tuple(first),
-    )
+    if compact and first.token.shape[0] is None:
+        state = compacting_loop(model, strategy, task, first)
+    else:
+        *_, state = ops.while_loop(
+            lambda *step: is_open(strategy, task, Step(*step)),
+            lambda *step: tuple(advance(model, strategy, task, Step(*step))),
+            tuple(first),
+        )
     result = strategy.result(state, task.limits)
     return rerank(model, inputs, task.prompt, result, strategy, pad_id) if covers else result

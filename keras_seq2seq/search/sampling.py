@@ -128,10 +128,13 @@ class Sampling:
         """Return the tokens so far, `[B, W, L]`."""
         return state["tokens"]
 
+    def open_rows(self, state, index, limits):
+        """Say which sources have a hypothesis that has neither ended nor reached its limit, bool `[B]`."""
+        return ops.logical_and(ops.logical_not(ops.all(state["finished"], axis=1)), index < limits.row_limit)
+
     def done(self, state, index, limits):
-        """Say whether every hypothesis has ended or reached its limit."""
-        over = ops.expand_dims(index >= limits.row_limit, 1)
-        return ops.all(ops.logical_or(state["finished"], over))
+        """Say whether no source is open."""
+        return ops.logical_not(ops.any(self.open_rows(state, index, limits)))
 
     def result(self, state, limits):
         """Return the samples of each source, finished ones first, the most probable first."""

@@ -12,7 +12,7 @@ import json
 import os
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -34,11 +34,11 @@ BOS, EOS = 2, 3
 Row = dict[str, Any]
 
 
-def milliseconds(variants: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
+def milliseconds(variants: Mapping[Any, Callable[[], Any]], rounds: int) -> dict[Any, float]:
     """Run all variants in turn, and return each one's median."""
     for run in variants.values():
         run()  # traced and compiled
-    seen: dict[str, list[float]] = {name: [] for name in variants}
+    seen: dict[Any, list[float]] = {name: [] for name in variants}
     for _ in range(rounds):
         for name, run in variants.items():
             start = time.perf_counter()
@@ -90,19 +90,22 @@ class Decoder:
         self.model = transformer_seq2seq(vocabulary, size="tiny", dropout=0.0)
         self._compiled: dict[Any, Any] = {}
 
-    def steps(self, strategy: Any, limits: np.ndarray, xla: bool = False) -> Callable[[], None]:
+    def steps(
+        self, strategy: Any, limits: np.ndarray, xla: bool = False, compact: bool = False
+    ) -> Callable[[], None]:
         """Return a function that generates `limits[b]` tokens for row b, at most 32."""
         shape = (len(limits) if xla else None,)
-        if (strategy, xla, shape) not in self._compiled:
+        key = strategy, xla, compact, shape
+        if key not in self._compiled:
 
             def run(source: tf.Tensor, limit: tf.Tensor) -> tf.Tensor:
-                options = {"max_length": 32, "min_length": 32, "row_limit": limit}
+                options = {"max_length": 32, "min_length": 32, "row_limit": limit, "compact": compact}
                 return search(self.model, {"source": source}, strategy, **options).scores
 
             signature = [tf.TensorSpec([*shape, 20], tf.int32), tf.TensorSpec(shape, tf.int32)]
             function = tf.function(run, signature, autograph=False, jit_compile=xla)
-            self._compiled[strategy, xla, shape] = function.get_concrete_function()
-        function = self._compiled[strategy, xla, shape]
+            self._compiled[key] = function.get_concrete_function()
+        function = self._compiled[key]
         source = np.random.default_rng(1).integers(EOS + 1, 1000, (len(limits), 20))
         given = tf.constant(source, tf.int32), tf.constant(limits, tf.int32)
         return partial(_run, function, *given)
@@ -125,17 +128,25 @@ def steps(rounds: int, quick: bool) -> list[Row]:
 
 
 def finished_rows(rounds: int, quick: bool) -> list[Row]:
-    """Time 32 sources: all long, one long and the others short, half and half, all short."""
+    """Time 32 sources of unlike lengths, with and without leaving out those that are done."""
     decoder, rows = Decoder(8000), []
     for name, strategy in STRATEGIES.items():
         cases = {
             "all of 32 tokens": np.full(32, 32),
-            "half of 32, half of 8": np.where(np.arange(32) < 16, 32, 8),
+            "of 17 to 32": 17 + np.arange(32) // 2,
+            "of 1 to 32": 1 + np.arange(32),
             "one of 32, others of 8": np.where(np.arange(32) < 1, 32, 8),
             "all of 8": np.full(32, 8),
         }
-        times = milliseconds({n: decoder.steps(strategy, limits) for n, limits in cases.items()}, rounds)
-        rows.append({"search": name, "mode": "graph", **times})
+        runs = {
+            (case, compact): decoder.steps(strategy, limits, compact=compact)
+            for case, limits in cases.items()
+            for compact in (False, True)
+        }
+        times = milliseconds(runs, rounds)
+        for compact in (False, True):
+            row = {case: times[case, compact] for case in cases}
+            rows.append({"search": name, "done": "left out" if compact else "carried on", **row})
     return rows
 
 

@@ -1,0 +1,127 @@
+"""Leaving out what is done changes no result, and saves the steps that it should."""
+
+import families
+import numpy as np
+import pytest
+import tensorflow as tf
+from families import LIMIT, STRATEGIES, Family
+from scripted import BOS, ScriptedModel, tables
+
+from keras_seq2seq.models import FullPass
+from keras_seq2seq.search import Beam, Greedy, NoRepeatedNgram, SearchResult, search
+
+IDS, ROW = tf.TensorSpec([None, None], tf.int32), tf.TensorSpec([None], tf.int32)
+
+
+def pair(model, inputs: dict, strategy, **options) -> tuple[SearchResult, SearchResult, tf.Graph]:
+    """Search as it is and compacted, with options for each row, and return the latter's graph too."""
+    given = {name: tf.constant(value, tf.int32) for name, value in inputs.items()}
+    rows = {name: tf.constant(value, tf.int32) for name, value in options.items()}
+
+    def compiled(compact: bool):
+        def run(inputs: dict, rows: dict) -> SearchResult:
+            rules = {"constraints": [NoRepeatedNgram(4)], "compact": compact}
+            return search(model, inputs, strategy, max_length=LIMIT, **rules, **rows)
+
+        signature = [dict.fromkeys(given, IDS), dict.fromkeys(rows, ROW)]
+        return tf.function(run, signature, autograph=False).get_concrete_function()
+
+    both = [compiled(compact) for compact in (False, True)]
+    plain, compacted = (SearchResult(*(part.numpy() for part in each(given, rows))) for each in both)
+    return plain, compacted, both[1].graph
+
+
+def assert_same(one: SearchResult, other: SearchResult) -> None:
+    np.testing.assert_array_equal(one.tokens, other.tokens)
+    np.testing.assert_array_equal(one.lengths, other.lengths)
+    np.testing.assert_array_equal(one.finished, other.finished)
+    np.testing.assert_allclose(one.scores, other.scores, atol=1e-4)
+    np.testing.assert_allclose(one.token_scores, other.token_scores, atol=1e-4)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=STRATEGIES)
+def test_no_strategy_finds_anything_else(strategy) -> None:
+    row = np.arange(40)
+    options = {"row_limit": row % (LIMIT + 1), "min_length": row % 5, "seeds": row}
+    plain, compacted, _ = pair(ScriptedModel(tables(40, 9)), {"source": row[:, None]}, strategy, **options)
+    assert_same(plain, compacted)
+    assert len(np.unique(plain.lengths[:, 0])) > 3
+
+
+def test_no_model_finds_anything_else(family: Family) -> None:
+    """Rows with limits, minima and prompts of their own, which all move together."""
+    count = 40
+    inputs = {family.varying: family.rows[:count]}
+    if family.varying == "source":
+        inputs["target"] = np.tile(np.array([[BOS, 0, 0], [BOS, 5, 9]], "int32"), (count // 2, 1))
+    row = np.arange(count)
+    options = {"row_limit": row % (LIMIT + 1), "min_length": row % 5}
+    plain, compacted, graph = pair(family.model, inputs, STRATEGIES["beam"], **options)
+    assert_same(plain, compacted)
+    assert len(np.unique(plain.lengths[:, 0])) > 3
+    kinds = {node.op for each in graph.as_graph_def().library.function for node in each.node_def}
+    assert not [kind for kind in kinds if "Xla" in kind or "PyFunc" in kind]
+
+
+def test_a_model_that_reads_everything_anew() -> None:
+    family = families.make("language_model")
+    inputs = {"target": family.rows[:12]}
+    plain, compacted, _ = pair(FullPass(family.model), inputs, Greedy(), row_limit=np.arange(12))
+    assert_same(plain, compacted)
+
+
+class Counting(ScriptedModel):
+    """Counts the rows that its steps are given."""
+
+    def __init__(self, table: np.ndarray) -> None:
+        super().__init__(table)
+        self.rows = tf.Variable(0, dtype=tf.int32)
+
+    def step(self, token, index, carry, context):
+        self.rows.assign_add(tf.shape(token)[0])
+        return super().step(token, index, carry, context)
+
+
+@pytest.mark.parametrize("strategy", [Greedy(), Beam(3)], ids=["greedy", "beam"])
+def test_rows_that_are_done_cost_nothing(strategy) -> None:
+    """Of 16 sources one ends in each step: from 16 to 8 to 4, which are few enough to go on."""
+    count, limits = 16, np.arange(16) + 1
+    model = Counting(tables(count, 9))
+    source = tf.constant(np.arange(count)[:, None], tf.int32)
+    seen = []
+    for compact in (False, True):
+
+        def run(source: tf.Tensor, limit: tf.Tensor, compact: bool = compact) -> tf.Tensor:
+            options = {"max_length": count, "min_length": count, "row_limit": limit, "compact": compact}
+            return search(model, {"source": source}, strategy, **options).lengths
+
+        model.rows.assign(0)
+        compiled = tf.function(run, [IDS, ROW], autograph=False).get_concrete_function()
+        lengths = compiled(source, tf.constant(limits, tf.int32))
+        assert lengths[:, 0].numpy().tolist() == limits.tolist()
+        seen.append(int(model.rows.numpy()) // strategy.width)
+    assert seen == [16 * 16, 16 * 8 + 8 * 4 + 4 * 4]
+
+
+@pytest.mark.parametrize("strategy", [Greedy(), Beam(3)], ids=["greedy", "beam"])
+def test_no_rows_and_rows_without_room(strategy) -> None:
+    model = ScriptedModel(tables(6, 9))
+    none = {"source": np.zeros((0, 1), "int32")}
+    plain, compacted, _ = pair(model, none, strategy, row_limit=np.zeros(0))
+    assert plain.tokens.shape == compacted.tokens.shape == (0, 1, LIMIT)
+    blank = {"source": np.arange(6)[:, None]}
+    plain, compacted, _ = pair(model, blank, strategy, row_limit=np.zeros(6))
+    assert_same(plain, compacted)
+    assert not compacted.lengths.any()
+
+
+def test_where_shapes_are_fixed_nothing_is_left_out() -> None:
+    """Eagerly and under XLA the option changes nothing."""
+    model, source = ScriptedModel(tables(6, 9)), np.arange(6, dtype="int32")[:, None]
+
+    def run(source: tf.Tensor) -> SearchResult:
+        return search(model, {"source": source}, Beam(3), max_length=LIMIT, compact=True)
+
+    eager = run(tf.constant(source))
+    xla = tf.function(run, autograph=False, jit_compile=True)(tf.constant(source))
+    np.testing.assert_array_equal(eager.tokens, xla.tokens)
