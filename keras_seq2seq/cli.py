@@ -1,4 +1,4 @@
-"""The command `keras-seq2seq`: train, translate, evaluate, export.
+"""The command `keras-seq2seq`: train, translate, evaluate, export, prepare.
 
 Bad input gives one line on standard error and exit status 2. What a command needs is imported when it runs.
 """
@@ -12,6 +12,8 @@ import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
+
+from keras_seq2seq.commands.prepare import add_prepare, prepare
 
 __all__ = ["main"]
 
@@ -71,6 +73,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_translate(commands)
     _add_evaluate(commands)
     _add_export(commands)
+    add_prepare(commands, _positive).set_defaults(run=_prepare)
     return parser
 
 
@@ -289,6 +292,12 @@ def _evaluate(options: argparse.Namespace) -> None:
 
 def _export(options: argparse.Namespace) -> None:
     print(_load(options).export(options.output))
+
+
+def _prepare(options: argparse.Namespace) -> None:
+    _log_to_stderr()
+    with _bad_input():
+        prepare(_parallel("--data", options.data), options)
 
 
 def _load(options: argparse.Namespace) -> Any:

@@ -29,6 +29,7 @@ ARROWS: dict[str, tuple[set[str], set[str]]] = {
     "training": (set(), {"keras", "numpy"}),
     "training.averaging": (set(), {"keras", "numpy", "h5py"}),
     "training.checkpoint_files": (set(), {"keras", "numpy", "h5py"}),
+    "training.global_batch": (set(), {"keras", "tensorflow"}),
     "training.callbacks": ({"serving", "evaluate"}, {"keras", "numpy", "tensorflow"}),
     "text": (set(), TEXT),
     "data": ({"text"}, {"tensorflow", "numpy"}),
@@ -36,7 +37,8 @@ ARROWS: dict[str, tuple[set[str], set[str]]] = {
     "serving": ({"layers", "models", "search", "text", "data"}, TEXT),
     "plots": (set(), {"matplotlib", "numpy"}),
     "evaluate": (set(), {"sacrebleu", "numpy"}),
-    "cli": (ALL_ROOMS, TEXT | {"rich"}),
+    "commands": (ALL_ROOMS, TEXT | {"rich"}),
+    "cli": (ALL_ROOMS | {"commands"}, TEXT | {"rich"}),
     "__main__": ({"cli"}, set()),
 }
 

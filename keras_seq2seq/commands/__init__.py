@@ -1,0 +1,1 @@
+"""Commands of `keras-seq2seq`, one a file."""
