@@ -71,8 +71,17 @@ def test_translate_gives_a_line_for_a_line(trained, monkeypatch, capsysbinary):
 
 
 def test_a_translation_with_a_line_break_stays_one_line(trained, monkeypatch, capsysbinary):
-    monkeypatch.setattr(ks.Translator, "__call__", lambda self, texts: ["a\nb\rc"] * len(texts))
+    monkeypatch.setattr(ks.Translator, "__call__", lambda self, texts, **options: ["a\nb\rc"] * len(texts))
     assert translate(trained, b"x\ny\n", monkeypatch, capsysbinary) == b"a b c\na b c\n"
+
+
+def test_sampled_lines_depend_on_no_chunk(trained, tmp_path, monkeypatch, capsysbinary):
+    sampling = ks.search.Sampling(seed=1)
+    translator = ks.Translator.load(trained, strategy=sampling, max_length=8)
+    translator.save(tmp_path)
+    lines = ["Hello."] * 20  # more than are read at a time with a batch size of 1
+    out = translate(tmp_path, "\n".join(lines).encode(), monkeypatch, capsysbinary, "--batch-size", "1")
+    assert out.decode().split("\n") == [*translator(lines), ""]
 
 
 def test_invalid_bytes_are_one_line_too(trained, monkeypatch, capsysbinary):
