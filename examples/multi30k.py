@@ -4,8 +4,8 @@
 
 DIR holds the lowercased tokenised files `train.lc.norm.tok.en.gz` and so on, of train, val and
 test_2016_flickr. The recipe is that of Wu et al. ("Good for Misconceived Reasons", ACL 2021), who report BLEU
-41.02. The seed is fixed, and which weights are tested is decided on val. A run that was killed goes on when it
-is started again.
+41.02. The seed is fixed, and which weights are tested is decided on val. A run that was killed goes on when
+it is started again.
 """
 
 import argparse
@@ -105,9 +105,7 @@ def main():
 
     folder = options.output / "checkpoints"
     (best,) = ks.training.best_checkpoints(folder, 1)
-    last = ks.training.last_checkpoints(folder, min(AVERAGED, len(ks.training.checkpoints(folder))))[
-        -AVERAGED:
-    ]
+    last = ks.training.last_checkpoints(folder, min(AVERAGED, len(ks.training.checkpoints(folder))))
     mean = ks.training.average_checkpoints(last, options.output / "average.weights.h5")
     translator, found = make_translator(model, tokenizer), {}
     for name, path in (("best epoch", best), (f"average of {len(last)}", mean)):

@@ -66,7 +66,19 @@ class TokenTraining(keras.Model):
         # loss / share is the mean over this share's tokens, whatever the weights sum to.
         mean = ops.where(share > 0, ops.cast(loss, "float32") / ops.maximum(share, 1e-20), 0.0)
         self.token_loss.update_state(mean, sample_weight=count)
-        return loss
+        return self._group_loss(loss, share, count) if training else loss
+
+    def _group_loss(self, loss, share, count):
+        """Return the loss of a batch of a group: a sum over its tokens, which the optimizer counts."""
+        optimizer = self.optimizer
+        while optimizer is not None and not hasattr(optimizer, "note_tokens"):
+            optimizer = getattr(optimizer, "inner_optimizer", None)
+        if optimizer is None or optimizer.steps == 1:
+            return loss
+        optimizer.build(self.trainable_variables)
+        optimizer.note_tokens(count)
+        # Weights of one value each: their number over their sum is what one of them stands for.
+        return loss * ops.cast(ops.where(share > 0, count / ops.maximum(share, 1e-20), 0.0), loss.dtype)
 
     def get_metrics_result(self):
         """Report the mean over tokens under the name "loss"."""

@@ -4,6 +4,7 @@ from importlib import import_module
 
 from keras_seq2seq.training.averaging import average_checkpoints
 from keras_seq2seq.training.checkpoint_files import best_checkpoints, checkpoints, last_checkpoints
+from keras_seq2seq.training.global_batch import GlobalBatch
 from keras_seq2seq.training.losses import SmoothedCrossentropy
 from keras_seq2seq.training.metrics import Perplexity, TokenAccuracy
 from keras_seq2seq.training.resuming import Checkpoints
@@ -12,6 +13,7 @@ from keras_seq2seq.training.weight_decay import decay_matrices_only
 
 __all__ = [
     "Checkpoints",
+    "GlobalBatch",
     "Perplexity",
     "SmoothedCrossentropy",
     "TokenAccuracy",

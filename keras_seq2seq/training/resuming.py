@@ -52,12 +52,12 @@ class Checkpoints(keras.callbacks.Callback):
         self.every, self.keep, self.batches = every, keep, batches
         self.monitor, self.mode, self.patience = monitor, mode, patience
         self.state = Checkpoint()
-        self._passed_over, self._metrics = 0, None
+        self._passed_over, self._metrics = 0, []
 
     def on_train_begin(self, logs=None):
         """Go on from the last checkpoint, if there is one."""
         files.remove_unfinished(self.directory)
-        self.state, self._passed_over, self._metrics = Checkpoint(), 0, None
+        self.state, self._passed_over, self._metrics = Checkpoint(), 0, []
         found = files.checkpoints(self.directory)
         if not found:
             return
@@ -73,28 +73,33 @@ class Checkpoints(keras.callbacks.Callback):
 
     def _pass_over(self, count):
         """Let the first `count` batches of this `fit` be read and not trained on."""
-        train, at_once = self.model.train_function, self.model.steps_per_execution
-        left = [count]
+        model, train, left = self.model, self.model.train_function, [count]
 
         def function(iterator):
             if left[0] <= 0:
-                self.model.train_function = train
+                model.train_function = train
                 return train(iterator)
-            for _ in range(min(at_once, left[0])):
-                next(iterator)
-            left[0] -= at_once
-            return self.model.get_metrics_result()
+            for _ in range(min(model.steps_per_execution, left[0])):
+                batch = next(iterator)
+            if left[0] == count:
+                self._restore_metrics(batch)
+            left[0] -= model.steps_per_execution
+            return model.get_metrics_result()
 
-        self.model.train_function = function
+        model.train_function = function
         self._passed_over = count
 
+    def _restore_metrics(self, batch):
+        """Put the metrics back, which Keras has not made yet unless there is a strategy."""
+        if len(self.model.metrics_variables) != len(self._metrics):
+            self.model._symbolic_build(data_batch=batch)
+        for variable, value in zip(self.model.metrics_variables, self._metrics, strict=True):
+            variable.assign(value)
+
     def on_epoch_begin(self, epoch, logs=None):
-        """Find the place in the data, and put the metrics back in the middle of an epoch."""
+        """Find the place in the data."""
         if hasattr(self.batches, "seek"):
             self.batches.seek(epoch)
-        if self._passed_over:
-            for variable, value in zip(self.model.metrics_variables, self._metrics, strict=True):
-                variable.assign(value)
 
     def on_train_batch_end(self, batch, logs=None):
         """Count, and save if it is time."""
@@ -133,6 +138,7 @@ class Checkpoints(keras.callbacks.Callback):
             return False
         values = [logs[self.monitor] for logs in self.state.logs]
         numbers = [value for value in values if value == value]
-        best = (min if self.mode == "min" else max)(numbers, default=None)
-        since = len(values) - 1 - values.index(best) if numbers else len(values)
-        return since >= self.patience
+        if not numbers:
+            return len(values) >= self.patience
+        best = min(numbers) if self.mode == "min" else max(numbers)
+        return len(values) - 1 - values.index(best) >= self.patience
