@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from keras_seq2seq.data.buckets import Bucket, BucketRule, batch_count, has_room, numbers_of
 from keras_seq2seq.data.chunks import Chunks, plain
+from keras_seq2seq.data.resampling import Resampler
 from keras_seq2seq.data.rows import Ints, PairRows
 from keras_seq2seq.text import BOS_ID, EOS_ID
 
@@ -31,6 +32,7 @@ class TokenBatches:
         seed: of the order; None differs every time.
         count: read all the corpus before the first epoch, so that the number of batches is known.
         reproducible: whether the chunks are the same in every epoch and process.
+        resampler: cuts the text of each batch into other pieces.
     """
 
     def __init__(
@@ -43,16 +45,19 @@ class TokenBatches:
         seed: int | None,
         count: bool,
         reproducible: bool = True,
+        resampler: Resampler | None = None,
     ):
         if seed is not None and (not isinstance(seed, (int, np.integer)) or seed < 0):
             raise ValueError(f"seed must be an integer of at least 0, got {seed!r}.")
         self.seed = seed if reproducible else None
         self._chunks, self._fixed_shapes, self._shuffle = chunks, fixed_shapes, shuffle
         self._entropy = np.random.SeedSequence(seed).entropy
+        self._resampler = resampler
         survey = chunks.survey(count)
+        tally = survey.tally if resampler is None else resampler.tally(survey.tally)
         self._whole = survey.whole
-        self._buckets = rule.buckets(survey.tally, survey.is_complete)
-        self.count = batch_count(survey.tally, self._buckets) if survey.is_complete else None
+        self._buckets = rule.buckets(tally, survey.is_complete)
+        self.count = batch_count(tally, self._buckets) if survey.is_complete else None
 
     def dataset(self, read: Callable[[], Iterator[Batch]]) -> tf.data.Dataset:
         """Make a dataset of the batches of an epoch."""
@@ -70,10 +75,11 @@ class TokenBatches:
         for chunk, last in self._chunks.read() if self._whole is None else [(self._whole, True)]:
             pairs = PairRows.join([held, chunk])
             groups, rest = self._deal(pairs, last, rng)
-            skipped = min(first - passed, len(groups))
+            skipped = min(max(0, first - passed), len(groups))
             passed += skipped
             for bucket, index in groups[skipped:]:
-                yield self._batch(pairs, bucket, index)
+                yield self._batch(pairs, bucket, index, (number, passed))
+                passed += 1
             held = pairs.take(rest)
 
     def _deal(self, pairs: PairRows, last: bool, rng: np.random.Generator) -> tuple[list[Group], Ints]:
@@ -83,7 +89,8 @@ class TokenBatches:
         over of the next if that has room, and makes a batch of its own otherwise.
         """
         order = rng.permutation(len(pairs)) if self._shuffle else np.arange(len(pairs))
-        numbers = numbers_of(*pairs.lengths, self._buckets)[order]
+        lengths = pairs.lengths if self._resampler is None else self._resampler.room(pairs.lengths)
+        numbers = numbers_of(*lengths, self._buckets)[order]
         members = np.bincount(numbers, minlength=len(self._buckets))
         groups: list[Group] = []
         rest = [np.zeros([0], np.int64)]
@@ -105,7 +112,11 @@ class TokenBatches:
             groups.sort(key=lambda group: group[1][0])
         return groups, np.concatenate(rest)
 
-    def _batch(self, pairs: PairRows, bucket: Bucket, index: Ints) -> Batch:
+    def _batch(self, pairs: PairRows, bucket: Bucket, index: Ints, place: tuple[int, int]) -> Batch:
+        if self._resampler is not None:
+            seed = np.random.SeedSequence(self._entropy, spawn_key=place).generate_state(1)[0]
+            pairs = self._resampler.draw(pairs.take(index), bucket, int(seed) % 2**29)
+            index = np.arange(len(pairs))
         inputs = {"target": pairs.target.padded(index, bucket.target, without_last=1)}  # [B, T]
         if self._chunks.sides == 2:
             inputs["source"] = pairs.source.padded(index, bucket.source)  # [B, S]

@@ -8,6 +8,8 @@ from keras_seq2seq.data.batching import TokenBatches
 from keras_seq2seq.data.buckets import BucketRule, limits_of
 from keras_seq2seq.data.chunks import Chunks, Corpus
 from keras_seq2seq.data.epochs import Batches
+from keras_seq2seq.data.resampling import Resampler
+from keras_seq2seq.text import SubwordSampling, Tokenizer
 
 
 def make_batches(
@@ -26,11 +28,14 @@ def make_batches(
     shuffle_buffer: int = 100_000,
     seed: int | None = None,
     count: bool = True,
+    sampling: SubwordSampling | None = None,
+    tokenizers: Sequence[Tokenizer] = (),
     reproducible: bool = True,
 ) -> Batches:
     """Make batches of blocks, as `blocks_of` gives them; `ParallelText.batches` explains the options.
 
-    `reproducible=False` says that the blocks come in another order every time.
+    `tokenizers` are those of the blocks; `reproducible=False` says that the blocks come in another order
+    every time.
     """
     sides = (max_source_length, max_target_length)
     limits = limits_of(sides, max_length, buckets, tokens_per_batch)
@@ -45,5 +50,6 @@ def make_batches(
             seed=seed,
             count=count,
             reproducible=reproducible,
+            resampler=Resampler(sampling, tokenizers, limits) if sampling else None,
         )
     )

@@ -18,7 +18,7 @@ from keras_seq2seq.data.epochs import Batches
 from keras_seq2seq.data.lines import Path, Paths, count_lines, expand, read_lines
 from keras_seq2seq.data.making import make_batches
 from keras_seq2seq.data.report import Report
-from keras_seq2seq.text import Tokenizer
+from keras_seq2seq.text import SubwordSampling, Tokenizer
 
 Pairs = Iterator[tuple[str, str]]
 
@@ -242,6 +242,7 @@ class ParallelText:
         shuffle_buffer: int = 100_000,
         seed: int | None = None,
         count: bool = True,
+        sampling: SubwordSampling | None = None,
     ) -> Batches:
         """Give the pairs as batches of ids for `fit` and `evaluate`; one iteration is one epoch.
 
@@ -279,6 +280,9 @@ class ParallelText:
             count: read a larger corpus here too, so that the number of batches and the report are
                 known before the first epoch. False starts sooner, leaves the cardinality unknown
                 (of which Keras warns once) and chooses widths by the first `shuffle_buffer` pairs.
+            sampling: draw the pieces of a `SentencePiece` anew in every epoch, for training only. The pairs
+                of a batch do not depend on it; a side that is drawn too long for its batch keeps its
+                usual pieces.
 
         Raises:
             ValueError: if an argument is out of range or no pair is kept.
@@ -300,6 +304,8 @@ class ParallelText:
             shuffle_buffer=shuffle_buffer,
             seed=seed,
             count=count,
+            sampling=sampling,
+            tokenizers=tokenizers,
         )
 
 

@@ -110,7 +110,7 @@ class Records:
             if not os.path.isfile(file):
                 raise ValueError(f"{name!r} is damaged: {os.path.basename(file)!r} is missing.")
         self._count = card["pairs"]
-        self._tokenizers = None if card["tokenizers"] else tokenizers
+        self._holds_ids, self._tokenizers = card["tokenizers"] is not None, tokenizers
         self.report: Report | None = None
 
     def __len__(self) -> int:
@@ -122,7 +122,9 @@ class Records:
         An element is: the ids of the sources one after the other, int32; the length of each source, int64;
         the same of the targets; how many pairs there were; how many of them were blank and left out.
         """
-        return blocks_in(tf.data.Dataset.from_tensor_slices(self._files), self._tokenizers)
+        return blocks_in(
+            tf.data.Dataset.from_tensor_slices(self._files), None if self._holds_ids else self._tokenizers
+        )
 
     def batches(self, *, service: str | None = None, **options: Any) -> Batches:
         """Give the batches that `ParallelText.batches` gives of the same text with the same options.
@@ -152,7 +154,13 @@ class Records:
                 tf.data.experimental.service.ShardingPolicy.DYNAMIC, service
             )
             blocks = self.blocks().apply(spread)
-        return make_batches(self, plain(blocks.prefetch(8)), **options, reproducible=service is None)
+        return make_batches(
+            self,
+            plain(blocks.prefetch(8)),
+            **options,
+            tokenizers=self._tokenizers,
+            reproducible=service is None,
+        )
 
 
 def _both(source: Tokenizer | None, target: Tokenizer | None) -> tuple[Tokenizer, Tokenizer] | None:

@@ -6,13 +6,14 @@ import logging
 import os
 import re
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Self
 
 import sentencepiece
 from sentencepiece import sentencepiece_model_pb2
 
 from keras_seq2seq.text.piece_model import PieceModel
+from keras_seq2seq.text.sampling import SubwordSampling
 from keras_seq2seq.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Tokenizer, utf8
 
 _LOGGER = logging.getLogger(__name__)
@@ -58,7 +59,7 @@ class SentencePiece(Tokenizer):
         ids = processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id()
         if ids != (PAD_ID, UNK_ID, BOS_ID, EOS_ID):
             raise ValueError(f"model has the ids {ids} for pad, unk, bos and eos, expected (0, 1, 2, 3).")
-        self._model = model
+        self._model, self._processor = model, processor
         self._pieces = PieceModel(model)
         self._size = int(processor.vocab_size())
 
@@ -131,6 +132,19 @@ class SentencePiece(Tokenizer):
 
     def __repr__(self) -> str:
         return f"SentencePiece(vocabulary_size={self._size})"
+
+    def sample(self, rows: Sequence[Sequence[int]], sampling: SubwordSampling, seed: int) -> list[list[int]]:
+        """Draw other ids of the same text, for training; a row with unk in it stays as it is.
+
+        Args:
+            rows: ids without BOS and EOS, a list for each text.
+            sampling: how to draw.
+            seed: the same seed draws the same ids of the same rows.
+        """
+        known = [UNK_ID not in row for row in rows]
+        texts = self._processor.decode([list(row) for row, ok in zip(rows, known, strict=True) if ok])
+        drawn = iter(sampling.draw(self._processor, texts, seed))
+        return [next(drawn) if ok else list(row) for row, ok in zip(rows, known, strict=True)]
 
     def _encode(self, strings: Any) -> Any:
         return self._pieces.tokenize(strings)
