@@ -1,6 +1,9 @@
-"""Recurrent cells in two halves: what depends on the input alone, for all steps at once, and the rest.
+"""Recurrent cells, cut where training is fast: products with inputs, products with states, and the rest.
 
-Legend: B batch, T length, D input size, U units.
+Only the product with the states has to be taken step by step. The rest of a step works on single numbers,
+and each cell knows its derivative, so that a loop over time need not be differentiated (`recurrence.py`).
+
+Legend: B batch, T length, D input size, U units, G = gates * U.
 """
 
 import keras
@@ -20,10 +23,13 @@ class RecurrentCell(layers.Layer):
     Attributes:
         gates: how many vectors of size U the cell computes in a step.
         states: how many vectors of size U it keeps; the first is its output.
+        kept: how many vectors of size U its derivative needs of a step.
+        recurrent_bias: whether the product with the states has a bias of its own.
     """
 
     gates = 1
     states = 1
+    kept = 1
     recurrent_bias = False
 
     def __init__(self, units, **kwargs):
@@ -52,20 +58,47 @@ class RecurrentCell(layers.Layer):
         self.recurrent_dense.build((None, self.units))
 
     def project(self, x):
-        """Do for inputs `[..., D]` what needs no state: `[..., gates*U]`."""
+        """Do for inputs `[..., D]` what needs no state: `[..., G]`."""
         return self.input_dense(x)
 
-    def advance(self, projected, states):
-        """Take one step.
+    def advance(self, projected, states, keep=None):
+        """Take one step from projected inputs `[B, G]` and a tuple of states `[B, U]` to such a tuple.
+
+        `keep` `[B, U]` multiplies the first state in the product, and only there (recurrent dropout).
+        """
+        first = states[0] if keep is None else states[0] * keep
+        return self.combine(projected, self.recurrent_dense(first), states)[0]
+
+    def combine(self, projected, recurrent, states):
+        """Do what is left of a step when both products are there.
 
         Args:
-            projected: `[B, gates*U]`.
+            projected: `[B, G]`, of the input.
+            recurrent: `[B, G]`, of the first state.
             states: tuple of `[B, U]`.
 
         Returns:
-            tuple of `[B, U]`.
+            The new states, and what `combine_gradient` needs, `[B, kept*U]`.
         """
         raise NotImplementedError
+
+    def combine_gradient(self, gradients, kept, states, new):
+        """Return the derivative of `combine`.
+
+        Args:
+            gradients: tuple of `[B, U]`, by the new states.
+            kept: what `combine` returned beside them.
+            states: the states before.
+            new: the new states.
+
+        Returns:
+            The gradient by `projected`, `[B, G]`, and a tuple by the states, `recurrent` left out.
+        """
+        raise NotImplementedError
+
+    def recurrent_gradient(self, by_projected, kept):
+        """Return the gradient by `recurrent`, `[..., G]`, from the one by `projected`."""
+        return by_projected
 
     def call(self, x, states):
         """Take one step from inputs `[B, D]`."""
@@ -80,9 +113,15 @@ class RecurrentCell(layers.Layer):
 class RNNCell(RecurrentCell):
     """h' = tanh(W x + U h + b) (Elman 1990)."""
 
-    def advance(self, projected, states):
+    def combine(self, projected, recurrent, states):
         """Take one step."""
-        return (ops.tanh(projected + self.recurrent_dense(states[0])),)
+        new = ops.tanh(projected + recurrent)
+        return (new,), new
+
+    def combine_gradient(self, gradients, kept, states, new):
+        """Go back through one step."""
+        before = gradients[0] * (1.0 - ops.square(kept))
+        return before, (ops.zeros_like(before),)
 
 
 @_register
@@ -93,16 +132,33 @@ class GRUCell(RecurrentCell):
     """
 
     gates = 3
+    kept = 4
     recurrent_bias = True
 
-    def advance(self, projected, states):
+    def combine(self, projected, recurrent, states):
         """Take one step."""
-        h = states[0]
-        recurrent = self.recurrent_dense(h)
-        both = ops.sigmoid(projected[..., : 2 * self.units] + recurrent[..., : 2 * self.units])
+        cut = 2 * self.units
+        both = ops.sigmoid(projected[..., :cut] + recurrent[..., :cut])
         update, reset = both[..., : self.units], both[..., self.units :]
-        new = ops.tanh(projected[..., 2 * self.units :] + reset * recurrent[..., 2 * self.units :])
-        return (update * h + (1.0 - update) * new,)
+        inner = recurrent[..., cut:]
+        new = ops.tanh(projected[..., cut:] + reset * inner)
+        kept = ops.concatenate([both, new, inner], axis=-1)
+        return (update * states[0] + (1.0 - update) * new,), kept
+
+    def combine_gradient(self, gradients, kept, states, new):
+        """Go back through one step."""
+        (gradient,) = gradients
+        update, reset, candidate, inner = ops.split(kept, 4, axis=-1)
+        by_update = gradient * (states[0] - candidate) * update * (1.0 - update)
+        by_candidate = gradient * (1.0 - update) * (1.0 - ops.square(candidate))
+        by_reset = by_candidate * inner * reset * (1.0 - reset)
+        return ops.concatenate([by_update, by_reset, by_candidate], axis=-1), (gradient * update,)
+
+    def recurrent_gradient(self, by_projected, kept):
+        """Weigh the candidate's part by the reset gate."""
+        cut = 2 * self.units
+        reset = kept[..., self.units : cut]
+        return ops.concatenate([by_projected[..., :cut], by_projected[..., cut:] * reset], axis=-1)
 
 
 @_register
@@ -115,18 +171,35 @@ class LSTMCell(RecurrentCell):
 
     gates = 4
     states = 2
+    kept = 4
 
     def _bias_initializer(self):
         return _ForgetBias(self.units)
 
-    def advance(self, projected, states):
+    def combine(self, projected, recurrent, states):
         """Take one step."""
-        h, c = states
-        gates = projected + self.recurrent_dense(h)
+        gates = projected + recurrent
         both = ops.sigmoid(gates[..., : 3 * self.units])
+        new = ops.tanh(gates[..., 3 * self.units :])
         enter, keep, leave = ops.split(both, 3, axis=-1)
-        c = keep * c + enter * ops.tanh(gates[..., 3 * self.units :])
-        return leave * ops.tanh(c), c
+        c = keep * states[1] + enter * new
+        return (leave * ops.tanh(c), c), ops.concatenate([both, new], axis=-1)
+
+    def combine_gradient(self, gradients, kept, states, new):
+        """Go back through one step."""
+        enter, keep, leave, candidate = ops.split(kept, 4, axis=-1)
+        out = ops.tanh(new[1])
+        by_c = gradients[1] + gradients[0] * leave * (1.0 - ops.square(out))
+        by_gates = ops.concatenate(
+            [
+                by_c * candidate * enter * (1.0 - enter),
+                by_c * states[1] * keep * (1.0 - keep),
+                gradients[0] * out * leave * (1.0 - leave),
+                by_c * enter * (1.0 - ops.square(candidate)),
+            ],
+            axis=-1,
+        )
+        return by_gates, (ops.zeros_like(by_c), by_c * keep)
 
 
 @_register

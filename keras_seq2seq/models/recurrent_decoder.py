@@ -282,9 +282,7 @@ class RecurrentDecoder(layers.Layer):
         for i, (cell, state) in enumerate(zip(self.cells, states, strict=True)):
             if i > 0:
                 projected = cell.project(self._drop(new[-1][0], training))
-            if keeps is not None and keeps[i] is not None:
-                state = (state[0] * keeps[i], *state[1:])
-            new.append(tuple(cell.advance(projected, state)))
+            new.append(tuple(cell.advance(projected, state, None if keeps is None else keeps[i])))
         if self.input_feeding:
             fed = self._attentional(new[-1][0], source, training)
         return new, fed
