@@ -15,9 +15,11 @@ import numpy as np
 from sacrebleu.metrics import BLEU, CHRF, TER
 
 __all__ = [
+    "LengthBin",
     "Score",
     "Scores",
     "bleu",
+    "bleu_by_length",
     "chrf",
     "edit_distance",
     "error_rate",
@@ -66,6 +68,25 @@ class Scores:
         return f"{bleu.name} {bleu.value:.2f}  {chrf.name} {chrf.value:.2f}  ({bleu.signature})"
 
 
+@dataclass(frozen=True)
+class LengthBin:
+    """BLEU of those sentences whose sources have about the same length.
+
+    Args:
+        mean_length: of their sources.
+        count: how many sentences.
+        score: their BLEU.
+        low: where the 95 % interval of the bootstrap begins.
+        high: where it ends.
+    """
+
+    mean_length: float
+    count: int
+    score: Score
+    low: float
+    high: float
+
+
 def scores(
     hypotheses: Sequence[str], references: References, *, tokenize: str = "13a", lowercase: bool = False
 ) -> Scores:
@@ -108,6 +129,55 @@ def bleu(
         names = ", ".join(BLEU.TOKENIZERS)
         raise ValueError(f"`tokenize` is {tokenize!r}: expected one of {names}.")
     return _sacrebleu("BLEU", BLEU(tokenize=tokenize, lowercase=lowercase), hypotheses, references)
+
+
+def bleu_by_length(
+    hypotheses: Sequence[str],
+    references: References,
+    lengths: Sequence[int],
+    *,
+    bins: int = 6,
+    smallest: int = 50,
+    tokenize: str = "13a",
+    samples: int = 1000,
+) -> list[LengthBin]:
+    """Score short and long sentences apart (as Bahdanau et al., 2015, figure 2).
+
+    Args:
+        hypotheses: the translations.
+        references: for each translation one reference, or a list of them.
+        lengths: the length of each source.
+        bins: how many bins at most; sentences of one length are in one bin.
+        smallest: how many sentences a bin has at least, unless there are fewer in all.
+        tokenize: see `bleu`.
+        samples: of the bootstrap (Koehn, 2004), by sacrebleu with its fixed seed.
+
+    Returns:
+        The bins, from short to long; together they hold each sentence once.
+
+    Raises:
+        ValueError: as `bleu`, or if there is not one length for each hypothesis.
+    """
+    answers = _reference_lists(hypotheses, references)
+    if len(lengths) != len(hypotheses):
+        raise ValueError(f"`lengths` has {len(lengths)} entries: expected {len(hypotheses)}.")
+    order = np.argsort(lengths, kind="stable")
+    size = max(smallest, -(-len(order) // bins))
+    groups: list[list[int]] = [[]]
+    for place, i in enumerate(order):
+        new_length = bool(groups[-1]) and lengths[groups[-1][-1]] != lengths[i]
+        if new_length and len(groups[-1]) >= size and len(order) - place >= smallest:
+            groups.append([])
+        groups[-1].append(int(i))
+    found = []
+    for group in groups:
+        chosen = [hypotheses[i] for i in group], [answers[i] for i in group]
+        score = bleu(*chosen, tokenize=tokenize)
+        sampled = BLEU(tokenize=tokenize).corpus_score(chosen[0], _streams(chosen[1]), n_bootstrap=samples)
+        middle, half = sampled._mean, sampled._ci
+        mean_length = float(np.mean([lengths[i] for i in group]))
+        found.append(LengthBin(mean_length, len(group), score, middle - half, middle + half))
+    return found
 
 
 def chrf(
@@ -227,11 +297,14 @@ def edit_distance(first: Sequence[Any], second: Sequence[Any]) -> int:
 
 
 def _sacrebleu(name: str, metric: Any, hypotheses: Sequence[str], references: References) -> Score:
-    answers = _reference_lists(hypotheses, references)
-    most = max(map(len, answers))
-    streams = [[own[i] if i < len(own) else None for own in answers] for i in range(most)]
-    result = metric.corpus_score(hypotheses, streams)
+    result = metric.corpus_score(hypotheses, _streams(_reference_lists(hypotheses, references)))
     return Score(name, result.score, str(metric.get_signature()))
+
+
+def _streams(answers: list[list[str]]) -> list[list[str | None]]:
+    """Give the references as sacrebleu wants them: the first of every sentence, the second, and so on."""
+    most = max(map(len, answers))
+    return [[own[i] if i < len(own) else None for own in answers] for i in range(most)]
 
 
 def _reference_lists(hypotheses: Sequence[str], references: References) -> list[list[str]]:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["attention_heatmap", "training_curves"]
+__all__ = ["attention_heatmap", "scores_by_length", "training_curves"]
 
 # Fonts that hold Chinese, Japanese and Korean characters, the first of which that is there is used.
 _WIDE_FONTS = (
@@ -104,6 +104,37 @@ def training_curves(history: Any, metrics: Sequence[str] = ("loss",), *, ax: Any
     ax.grid(alpha=0.25)
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
+    ax.legend(frameon=False)
+    return ax
+
+
+def scores_by_length(bins: Mapping[str, Sequence[Any]], *, ax: Any = None) -> Any:
+    """Draw how quality depends on the length of the source, a line with intervals for each system.
+
+    Args:
+        bins: name of a system to what `evaluate.bleu_by_length` returns.
+        ax: matplotlib axes; default a figure of its own.
+
+    Returns:
+        The axes.
+
+    Raises:
+        ValueError: there is nothing to draw.
+    """
+    if not any(bins.values()):
+        raise ValueError("bins must hold a system with at least one bin, received none.")
+    ax = ax or _axes(6.8, 4.2)
+    for number, (name, parts) in enumerate(bins.items()):
+        lengths, color = [part.mean_length for part in parts], f"C{number}"
+        ax.plot(lengths, [part.score.value for part in parts], "o-", color=color, label=name)
+        lows, highs = [part.low for part in parts], [part.high for part in parts]
+        ax.fill_between(lengths, lows, highs, color=color, alpha=0.15, linewidth=0)
+    smallest = min(part.count for parts in bins.values() for part in parts)
+    ax.set_xlabel(f"length of the source (bins of at least {smallest} sentences)")
+    ax.set_ylabel("BLEU, with 95 % intervals")
+    ax.set_ylim(bottom=0)
+    ax.grid(alpha=0.25)
+    ax.spines[["top", "right"]].set_visible(False)
     ax.legend(frameon=False)
     return ax
 

@@ -3,6 +3,7 @@
 import random
 import re
 
+import numpy as np
 import pytest
 import sacrebleu
 
@@ -133,3 +134,31 @@ def test_edit_distance():
 def test_wrong_arguments_are_named(call, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         call()
+
+
+def test_bleu_by_length_bins_each_sentence_once(rng: np.random.Generator) -> None:
+    lengths = rng.integers(3, 30, 400).tolist()
+    references = [" ".join(rng.choice(list("abcdefgh"), n)) for n in lengths]
+    # Long sentences are wrong in their second half.
+    hypotheses = [r if n < 12 else r[: len(r) // 2] + " x" * (n // 2) for r, n in zip(references, lengths)]  # noqa: B905
+    bins = evaluate.bleu_by_length(hypotheses, references, lengths, bins=5, samples=200)
+    assert sum(part.count for part in bins) == 400
+    assert 3 <= len(bins) <= 5
+    assert min(part.count for part in bins) >= 50
+    means = [part.mean_length for part in bins]
+    assert means == sorted(means)
+    assert bins[0].score.value == pytest.approx(100)
+    assert bins[-1].score.value < 80
+    for part in bins:
+        assert part.low <= part.score.value + 0.5
+        assert part.high >= part.score.value - 0.5
+    assert 0 < bins[-1].high - bins[-1].low < 20
+    # The last bin is the BLEU of its own sentences.
+    longest = sorted(range(400), key=lengths.__getitem__)[-bins[-1].count :]
+    alone = evaluate.bleu([hypotheses[i] for i in longest], [references[i] for i in longest])
+    assert bins[-1].score == alone
+
+
+def test_bleu_by_length_wants_one_length_for_each() -> None:
+    with pytest.raises(ValueError, match="`lengths` has 1 entries: expected 2"):
+        evaluate.bleu_by_length(["a", "b"], ["a", "b"], [1])

@@ -5,7 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from keras_seq2seq.plots import attention_heatmap, training_curves
+from keras_seq2seq.evaluate import LengthBin, Score
+from keras_seq2seq.plots import attention_heatmap, scores_by_length, training_curves
 
 
 def test_a_heatmap_has_the_tokens_on_its_axes(tmp_path: Path) -> None:
@@ -31,3 +32,17 @@ def test_curves_show_training_and_validation(tmp_path: Path) -> None:
     axes.figure.savefig(tmp_path / "curves.png")
     with pytest.raises(ValueError, match="received 'bleu'"):
         training_curves(history, ["bleu"])
+
+
+def test_scores_by_length_have_a_line_for_each_system(tmp_path: Path) -> None:
+    def bins(*values: float) -> list[LengthBin]:
+        return [LengthBin(5.0 * i, 50 + i, Score("BLEU", v, ""), v - 2, v + 3) for i, v in enumerate(values)]
+
+    axes = scores_by_length({"none": bins(30, 20), "Luong": bins(31, 29)})
+    assert [line.get_label() for line in axes.lines] == ["none", "Luong"]
+    np.testing.assert_array_equal(axes.lines[0].get_ydata(), [30, 20])
+    np.testing.assert_array_equal(axes.lines[0].get_xdata(), [0, 5])
+    assert "at least 50 sentences" in axes.get_xlabel()
+    axes.figure.savefig(tmp_path / "lengths.png")
+    with pytest.raises(ValueError, match="received none"):
+        scores_by_length({})
