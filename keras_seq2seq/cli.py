@@ -1,4 +1,4 @@
-"""The command `keras-seq2seq`: train, translate, evaluate, export, prepare.
+"""The command `keras-seq2seq`: train, translate, evaluate, export, prepare, plot.
 
 Bad input gives one line on standard error and exit status 2. What a command needs is imported when it runs.
 """
@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
+from keras_seq2seq.commands import plot, recipe
 from keras_seq2seq.commands.prepare import add_prepare, prepare
 
 __all__ = ["main"]
@@ -73,6 +74,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_translate(commands)
     _add_evaluate(commands)
     _add_export(commands)
+    _add_plot(commands)
     add_prepare(commands, _positive).set_defaults(run=_prepare)
     return parser
 
@@ -100,6 +102,7 @@ def _add_train(commands: Any) -> None:
     add("--vocabulary-size", type=_positive, default=8000, metavar="N", help="at most (default: 8000)")
     add("--separate-vocabularies", action="store_true", help="one for each language (default: a joint one)")
     add("--seed", type=_seed, default=1, metavar="N", help="of weights, dropout and order (default: 1)")
+    recipe.add_options(add, _positive)
     parser.set_defaults(run=_train)
 
 
@@ -139,6 +142,16 @@ def _add_export(commands: Any) -> None:
     parser.set_defaults(run=_export)
 
 
+def _add_plot(commands: Any) -> None:
+    parser = commands.add_parser(
+        "plot",
+        help="draw the curves of a training run",
+        description="Draw what the epochs of a training run logged into curves.png, and print its path.",
+    )
+    parser.add_argument("model", metavar="DIR", help="what train wrote")
+    parser.set_defaults(run=_plot)
+
+
 def _add_model(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="DIR", help="what train wrote")
     parser.add_argument(
@@ -169,21 +182,31 @@ def _train(options: argparse.Namespace) -> None:
     made = not os.path.isdir(options.output)
     try:
         with explained(options.output), aside(options.output) as work:
-            model, tokenizers, losses = _best_model(options, work)
+            model, tokenizers, logs = _best_model(options, work)
             Translator(model, *tokenizers).save(options.output)
+            recipe.write_run(options, logs)
     except BaseException:
         if made:
             with contextlib.suppress(OSError):
                 os.rmdir(options.output)  # only if nothing is in it
         raise
+    losses = [each["val_loss"] for each in logs]
     best = min(loss for loss in losses if loss == loss)
-    epoch = 1 + losses.index(best)
-    print(f"Wrote {options.output}: epoch {epoch} of {len(losses)}, validation loss {best:.4f}.")
+    kept = (
+        f"average of the last {options.average} of"
+        if options.average
+        else f"epoch {1 + losses.index(best)} of"
+    )
+    print(f"Wrote {options.output}: {kept} {len(losses)}, validation loss {best:.4f}.")
 
 
-def _best_model(options: argparse.Namespace, work: str) -> tuple[Any, list[Any], list[float]]:
-    """Train, and return the model as it was after its best epoch, tokenizers, and all validation losses."""
+def _best_model(options: argparse.Namespace, work: str) -> tuple[Any, list[Any], list[dict[str, float]]]:
+    """Train, and return the model with the weights to keep, tokenizers, and what the epochs logged."""
     import keras
+
+    from keras_seq2seq import models
+    from keras_seq2seq.serving import Translator
+    from keras_seq2seq.training import TranslationQuality
 
     with _bad_input():
         train, valid = _parallel("--train", options.train), _parallel("--valid", options.valid)
@@ -198,19 +221,21 @@ def _best_model(options: argparse.Namespace, work: str) -> tuple[Any, list[Any],
     with _bad_input("--valid: "):
         held_out = valid.batches(*tokenizers, **batching, fixed_shapes=xla, shuffle=False)
     keras.utils.set_random_seed(options.seed)
-    model = _model(tokenizers, options, steps=options.epochs * len(batches), xla=xla)
-    path = os.path.join(work, "best.weights.h5")
-    history = model.fit(
-        batches,
-        validation_data=held_out,
-        epochs=options.epochs,
-        callbacks=[keras.callbacks.ModelCheckpoint(path, save_best_only=True, save_weights_only=True)],
-        verbose=1 if sys.stdout.isatty() else 2,
-    )
-    if not os.path.exists(path):
+    with _bad_input(), recipe.placement(options):
+        sizes = (each.vocabulary_size for each in tokenizers)
+        model = models.transformer_seq2seq(*sizes, size=options.size)
+        recipe.compile_model(model, options, steps=options.epochs * len(batches), xla=xla)
+    quality = None
+    if options.bleu:
+        pairs = list(zip(*valid.pairs(), strict=True))
+        quality = TranslationQuality(Translator(model, *tokenizers), *pairs)
+    folder = options.checkpoints or os.path.join(work, "checkpoints")
+    with _bad_input():
+        logs = recipe.fit(model, batches, held_out, folder, options, quality)
+    if all(each["val_loss"] != each["val_loss"] for each in logs):
         raise InputError("the validation loss was never a number, nothing was written.")
-    model.load_weights(path)
-    return model, tokenizers, history.history["val_loss"]
+    recipe.choose(model, folder, options, work)
+    return model, tokenizers, logs
 
 
 def _refuse_foreign(directory: str) -> None:
@@ -241,24 +266,6 @@ def _tokenizers(train: Any, options: argparse.Namespace) -> list[Any]:
     if options.separate_vocabularies:
         sides = [(train.sources(),), (train.targets(),)]
     return [SentencePiece.train(*lines, vocabulary_size=options.vocabulary_size) for lines in sides]
-
-
-def _model(tokenizers: list[Any], options: argparse.Namespace, *, steps: int, xla: bool) -> Any:
-    """Build and compile the Transformer; the learning rate's peak is that of Vaswani et al. 2017."""
-    import keras
-
-    from keras_seq2seq import models, training
-
-    model = models.transformer_seq2seq(*(each.vocabulary_size for each in tokenizers), size=options.size)
-    warmup = min(4000, max(1, steps // 10))
-    peak = (model.encoder.embedding.model_dim * max(warmup, 400)) ** -0.5
-    model.compile(
-        keras.optimizers.Adam(training.WarmupInverseSqrt(peak, warmup), beta_2=0.98),
-        loss=training.SmoothedCrossentropy(0.1),
-        weighted_metrics=[training.TokenAccuracy()],
-        jit_compile=xla,
-    )
-    return model
 
 
 def _translate(options: argparse.Namespace) -> None:
@@ -298,6 +305,11 @@ def _prepare(options: argparse.Namespace) -> None:
     _log_to_stderr()
     with _bad_input():
         prepare(_parallel("--data", options.data), options)
+
+
+def _plot(options: argparse.Namespace) -> None:
+    with _bad_input():
+        print(plot.plot_run(options.model))
 
 
 def _load(options: argparse.Namespace) -> Any:

@@ -37,7 +37,7 @@ ARROWS: dict[str, tuple[set[str], set[str]]] = {
     "serving": ({"layers", "models", "search", "text", "data"}, TEXT),
     "plots": (set(), {"matplotlib", "numpy"}),
     "evaluate": (set(), {"sacrebleu", "numpy"}),
-    "commands": (ALL_ROOMS, TEXT | {"rich"}),
+    "commands": (ALL_ROOMS, TEXT | {"rich", "matplotlib"}),
     "cli": (ALL_ROOMS | {"commands"}, TEXT | {"rich"}),
     "__main__": ({"cli"}, set()),
 }
