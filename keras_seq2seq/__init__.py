@@ -12,7 +12,7 @@ from typing import Any
 from . import layers, models, training
 from ._version import __version__
 
-_ROOMS = ("data", "evaluate", "plots", "search", "serving", "text")
+_ROOMS = ("data", "distribute", "evaluate", "plots", "search", "serving", "text")
 _CLASSES = {"Generator": "serving", "Translator": "serving"}
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "Translator",
     "__version__",
     "data",
+    "distribute",
     "evaluate",
     "layers",
     "models",
