@@ -301,7 +301,7 @@ def _sacrebleu(name: str, metric: Any, hypotheses: Sequence[str], references: Re
     return Score(name, result.score, str(metric.get_signature()))
 
 
-def _streams(answers: list[list[str]]) -> list[list[str | None]]:
+def _streams(answers: list[list[str]]) -> Any:
     """Give the references as sacrebleu wants them: the first of every sentence, the second, and so on."""
     most = max(map(len, answers))
     return [[own[i] if i < len(own) else None for own in answers] for i in range(most)]

@@ -13,7 +13,7 @@ from keras_seq2seq.layers.masks import combine_masks, padding_mask
 from keras_seq2seq.layers.recurrence import run_cell, scan_rows
 from keras_seq2seq.models.bridge import StateBridge
 from keras_seq2seq.models.protocol import DecodeState, reorder_rows
-from keras_seq2seq.models.recurrent_encoder import recurrent_keep
+from keras_seq2seq.models.recurrent_encoder import LOOPS_GAIN_BY_XLA, recurrent_keep
 
 __all__ = ["RecurrentDecoder"]
 
@@ -92,7 +92,7 @@ class RecurrentDecoder(layers.Layer):
         self.bridge = StateBridge(units, num_layers, self.cells[0].states, dtype=policy, name="bridge")
         self.dropout_layer = layers.Dropout(dropout, dtype=policy, name="dropout")
         self.seed_generator = keras.random.SeedGenerator()
-        self.supports_jit = False  # the gradient of a scan of unknown length fails under XLA
+        self.supports_jit = LOOPS_GAIN_BY_XLA
 
     def build(self, target_shape, memory_shape, memory_mask_shape=None):
         """Build everything for a memory of these sizes."""

@@ -12,6 +12,9 @@ from keras_seq2seq.layers.recurrence import run_cell
 
 __all__ = ["RecurrentEncoder"]
 
+# TensorFlow's loops are slower under XLA, and the gradient that it finds for one of unknown length fails.
+LOOPS_GAIN_BY_XLA = keras.backend.backend() != "tensorflow"
+
 
 def recurrent_keep(x, units, rate, seed, training):
     """Return what multiplies recurrent outputs, `[B, U]`, the same in every step, or None (Gal 2016)."""
@@ -68,7 +71,7 @@ class RecurrentEncoder(layers.Layer):
         ]
         self.dropout_layer = layers.Dropout(dropout, dtype=self.dtype_policy, name="dropout")
         self.seed_generator = keras.random.SeedGenerator()
-        self.supports_jit = False  # the gradient of a scan of unknown length fails under XLA
+        self.supports_jit = LOOPS_GAIN_BY_XLA
 
     def build(self, source_shape):
         """Build embedding and cells."""
