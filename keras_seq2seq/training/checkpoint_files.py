@@ -5,7 +5,6 @@ weights and the optimizer's state it holds, in the group `training_state`, what 
 streams, metrics in the middle of an epoch, the position in the data and what was logged so far.
 """
 
-import contextlib
 import glob
 import json
 import os
@@ -49,8 +48,11 @@ def checkpoints(directory):
     """List the checkpoints of a directory, oldest first; none if it does not exist."""
     found = []
     for path in glob.glob(os.path.join(glob.escape(os.fspath(directory)), "step-*.weights.h5")):
-        with contextlib.suppress(FileNotFoundError):  # removed meanwhile by the run that writes them
+        try:
             found.append(_read(path))
+        except OSError:  # HDF5 has several for a file that the run which writes them removed meanwhile
+            if os.path.exists(path):
+                raise
     return sorted(found, key=lambda each: each.step)
 
 

@@ -12,6 +12,7 @@ from keras_seq2seq.training import (
     SmoothedCrossentropy,
     TokenAccuracy,
     best_checkpoints,
+    checkpoint_files,
     checkpoints,
     last_checkpoints,
 )
@@ -106,3 +107,26 @@ def test_impossible_arguments_are_named(tmp_path, options, message):
 def test_a_monitor_that_nobody_logs_is_named(tmp_path):
     with pytest.raises(ValueError, match=r"monitor must be one of \['loss', .*\], received 'val_bleu'"):
         compiled().fit(DATA, verbose=0, callbacks=[Checkpoints(tmp_path, monitor="val_bleu")])
+
+
+def test_a_checkpoint_removed_while_it_is_listed_is_left_out(tmp_path, monkeypatch):
+    """HDF5 does not always say FileNotFoundError of a file that goes away while it opens it."""
+    model = compiled()
+    for step in (1, 2):
+        checkpoint_files.save(model, tmp_path, checkpoint_files.Checkpoint(step=step))
+    opened = checkpoint_files.h5py.File
+
+    def removed_meanwhile(path, mode):
+        if "00000001" in str(path):
+            os.remove(path)
+            raise OSError("can't retrieve stat info for file")
+        return opened(path, mode)
+
+    monkeypatch.setattr(checkpoint_files.h5py, "File", removed_meanwhile)
+    assert [each.step for each in checkpoints(tmp_path)] == [2]
+
+
+def test_a_checkpoint_that_cannot_be_read_is_not_passed_over(tmp_path):
+    (tmp_path / "step-00000001.weights.h5").write_bytes(b"no HDF5")
+    with pytest.raises(OSError, match="file signature not found"):
+        checkpoints(tmp_path)
