@@ -9,7 +9,16 @@ import numpy as np
 import tensorflow as tf
 
 from keras_seq2seq.text.tokenizer import UNK_ID, Tokenizer
-from keras_seq2seq.text.vocabulary import FIRST_ID, UNKNOWN, checked, from_json, most_frequent, texts, to_json
+from keras_seq2seq.text.vocabulary import (
+    FIRST_ID,
+    UNKNOWN,
+    check_sizes,
+    checked,
+    from_json,
+    most_frequent,
+    texts,
+    to_json,
+)
 
 _FILE = "characters.json"
 
@@ -57,6 +66,7 @@ class Characters(Tokenizer):
         Raises:
             ValueError: if there is no text, no character is kept, or an argument is out of range.
         """
+        check_sizes(vocabulary_size, min_count)
         counts: Counter[str] = Counter()
         for text in texts(lines):
             counts.update(text)

@@ -1,7 +1,6 @@
 """SentencePiece: pieces of words, learnt from raw text, run by TensorFlow Text's op."""
 
 import io
-import itertools
 import logging
 import os
 import re
@@ -12,12 +11,15 @@ from typing import Any, Self
 import sentencepiece
 from sentencepiece import sentencepiece_model_pb2
 
+from keras_seq2seq.text.integers import integer
 from keras_seq2seq.text.piece_model import PieceModel
 from keras_seq2seq.text.sampling import SubwordSampling
-from keras_seq2seq.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Tokenizer, utf8
+from keras_seq2seq.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Tokenizer
+from keras_seq2seq.text.vocabulary import texts
 
 _LOGGER = logging.getLogger(__name__)
 _FILE = "sentencepiece.model"
+_RESERVED = "\u2585"  # the trainer passes over lines with its own mark of unknown characters
 _SLICE = 1000  # characters; the trainer passes over lines of more than 4192 bytes
 _BYTE_FALLBACK_FROM = 1024  # the 256 bytes may take a quarter of the vocabulary
 # The trainer drops what spells a control token from its text, so these have names that no text has.
@@ -59,6 +61,9 @@ class SentencePiece(Tokenizer):
         ids = processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id()
         if ids != (PAD_ID, UNK_ID, BOS_ID, EOS_ID):
             raise ValueError(f"model has the ids {ids} for pad, unk, bos and eos, expected (0, 1, 2, 3).")
+        # A model that was cut off here would be taken for one with SentencePiece's usual normalization.
+        if not sentencepiece_model_pb2.ModelProto.FromString(model).HasField("normalizer_spec"):
+            raise ValueError("model has no normalization, expected a whole SentencePiece model.")
         self._model, self._processor = model, processor
         self._pieces = PieceModel(model)
         self._size = int(processor.vocab_size())
@@ -89,26 +94,25 @@ class SentencePiece(Tokenizer):
                 vocabularies of at least 1024 ids.
             normalization: "identity" keeps the text; "nfkc", "nmt_nfkc", "nfkc_cf" and "nmt_nfkc_cf"
                 are SentencePiece's and fold characters and runs of spaces.
-            max_lines: how many lines to learn from.
+            max_lines: how many lines to learn from, at least 101.
 
         Raises:
             ValueError: if there is no text, `vocabulary_size` cannot hold its characters, or an
                 argument is out of range. Errors of the iterables come through as they are.
         """
-        if any(isinstance(part, (str, bytes)) for part in lines):
-            raise TypeError("lines must be iterables of strings, got a single string.")
         for name, value, known in (
             ("model_type", model_type, _MODEL_TYPES),
             ("normalization", normalization, _NORMALIZATIONS),
         ):
             if value not in known:
                 raise ValueError(f"{name} must be one of {known}, got {value!r}.")
-        _check_count("vocabulary_size", vocabulary_size, len(_CONTROL) + 1)
-        _check_count("max_lines", max_lines, 1)
+        vocabulary_size = _bounded("vocabulary_size", vocabulary_size, len(_CONTROL) + 1)
+        max_lines = _bounded("max_lines", max_lines, 101)  # as the trainer has it
         if byte_fallback is None:
             byte_fallback = vocabulary_size >= _BYTE_FALLBACK_FROM
         if character_coverage is None:
             character_coverage = 0.9995 if byte_fallback else 1.0
+        _check_coverage(character_coverage)
         options = {
             "vocab_size": vocabulary_size,
             "model_type": model_type,
@@ -116,7 +120,7 @@ class SentencePiece(Tokenizer):
             "byte_fallback": byte_fallback,
             "input_sentence_size": max_lines,
         }
-        tokenizer = cls(_train(itertools.chain(*lines), normalization, options))
+        tokenizer = cls(_train(texts(lines), normalization, options))
         if tokenizer.vocabulary_size < vocabulary_size:
             _LOGGER.warning(
                 "The vocabulary has %d entries, fewer than vocabulary_size=%d: the text gives no more.",
@@ -165,13 +169,20 @@ class SentencePiece(Tokenizer):
             raise ValueError(f"{path!r} is damaged: {error}") from error
 
 
-def _check_count(name: str, value: Any, least: int) -> None:
+def _bounded(name: str, value: Any, least: int) -> int:
     """Refuse what the trainer does not take for a count, or would take for no limit."""
-    if not isinstance(value, int) or not least <= value < 2**31:
-        raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}.")
+    number = integer(name, value, least)
+    if number >= 2**31:
+        raise ValueError(f"{name} must be less than 2**31, got {value!r}.")
+    return number
 
 
-def _train(lines: Iterable[str | bytes], normalization: str, options: dict[str, Any]) -> bytes:
+def _check_coverage(value: Any) -> None:
+    if not isinstance(value, (int, float)) or not 0.98 <= value <= 1:
+        raise ValueError(f"character_coverage must be from 0.98 to 1, got {value!r}.")
+
+
+def _train(lines: Iterable[str], normalization: str, options: dict[str, Any]) -> bytes:
     """Run the trainer and give the serialized model; turn its complaints into sentences."""
     model = io.BytesIO()
     stream = _Slices(lines)
@@ -208,7 +219,7 @@ def _without_paths(model: bytes) -> bytes:
 class _Slices:
     """Lines cut to what the trainer takes, and a record of what went wrong while it read them."""
 
-    def __init__(self, lines: Iterable[str | bytes]):
+    def __init__(self, lines: Iterable[str]):
         self._lines = lines
         self.error: Exception | None = None
         self.empty = True
@@ -216,9 +227,7 @@ class _Slices:
     def __iter__(self) -> Iterator[str]:
         try:
             for line in self._lines:
-                if not isinstance(line, (str, bytes)):
-                    raise TypeError(f"lines must hold strings, got {line!r}.")
-                text = utf8(line).decode("utf-8", "replace")
+                text = line.replace(_RESERVED, " ")
                 for start in range(0, len(text), _SLICE):
                     self.empty = False
                     yield text[start : start + _SLICE]

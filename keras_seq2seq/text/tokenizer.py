@@ -4,6 +4,7 @@ import functools
 import hashlib
 import json
 import os
+import reprlib
 from collections.abc import Iterator
 from typing import Any, Self
 
@@ -54,7 +55,8 @@ class Tokenizer:
             `tf.RaggedTensor` int32 `[B, None]`; `[L]` for a scalar. Empty text is an empty row.
 
         Raises:
-            ValueError: if `strings` has more than one axis.
+            TypeError: if `strings` holds no text.
+            ValueError: if it has more than one axis.
         """
         strings = _string_tensor(strings)
         if strings.shape.rank == 0:
@@ -71,6 +73,9 @@ class Tokenizer:
 
         Returns:
             Valid UTF-8, string tensor `[...]`.
+
+        Raises:
+            ValueError: if `ids` are no integers, or have no axis.
         """
         ids = _id_tensor(ids)
         static, shape = ids.shape[:-1], tf.shape(ids)
@@ -179,11 +184,18 @@ def _replace(path: str, content: bytes) -> None:
 
 def _string_tensor(strings: Any) -> Any:
     """Make a string tensor; Python text goes through bytes objects, because arrays of text drop NULs."""
+    if isinstance(strings, np.ndarray) and strings.ndim <= 1:
+        strings = strings.tolist()
     if isinstance(strings, (str, bytes)):
         return tf.constant(utf8(strings))
     if isinstance(strings, (list, tuple)) and all(isinstance(text, (str, bytes)) for text in strings):
         return tf.constant(np.array([utf8(text) for text in strings], dtype=object), tf.string)
-    return tf.convert_to_tensor(strings, tf.string)
+    if isinstance(strings, tf.RaggedTensor):
+        return strings
+    try:
+        return tf.convert_to_tensor(strings, tf.string)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"strings must be text, got {reprlib.repr(strings)}.") from error
 
 
 def utf8(text: str | bytes) -> bytes:
@@ -195,8 +207,26 @@ def utf8(text: str | bytes) -> bytes:
 
 def _id_tensor(ids: Any) -> Any:
     """Make a dense int32 tensor `[..., L]` of a tensor, an array or nested lists, with pads at the end."""
-    if isinstance(ids, (list, tuple)):
-        ids = tf.ragged.constant([list(row) if np.ndim(row) else row for row in ids], dtype=tf.int32)
-    if isinstance(ids, tf.RaggedTensor):
-        ids = ids.to_tensor(PAD_ID)
+    given = ids
+    try:
+        if isinstance(ids, (list, tuple)):
+            ids = tf.ragged.constant(_nested(ids), dtype=tf.int32)
+        ids = ids.to_tensor(PAD_ID) if isinstance(ids, tf.RaggedTensor) else tf.convert_to_tensor(ids)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"ids must be integers, got {reprlib.repr(given)}.") from error
+    if not ids.dtype.is_integer:
+        raise ValueError(f"ids must be integers, got {ids.dtype.name}.")
+    if ids.shape.rank == 0:
+        raise ValueError(f"ids must have at least one axis, got {reprlib.repr(given)}.")
+    if ids.dtype.max > tf.int32.max:  # what no int32 holds must not wrap around to an id
+        ids = tf.where(tf.cast(tf.cast(ids, tf.int32), ids.dtype) == ids, ids, PAD_ID)
     return tf.cast(ids, tf.int32)
+
+
+def _nested(ids: Any) -> Any:
+    """Give nested lists of numbers for nested lists of numbers, arrays and tensors."""
+    if isinstance(ids, (list, tuple)):
+        return [_nested(part) for part in ids]
+    if isinstance(ids, tf.RaggedTensor):
+        return ids.to_list()
+    return ids if isinstance(ids, (int, float)) else np.asarray(ids).tolist()

@@ -8,7 +8,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
-from keras_seq2seq.text.tokenizer import EOS_ID
+from keras_seq2seq.text.integers import integer
+from keras_seq2seq.text.tokenizer import EOS_ID, utf8
 
 FIRST_ID = EOS_ID + 1
 UNKNOWN = "\u2047"  # what unk looks like in text
@@ -20,23 +21,27 @@ def texts(lines: tuple[Iterable[str | bytes], ...]) -> Iterator[str]:
     """Iterate over all lines as valid Unicode: invalid UTF-8 and lone surrogates become U+FFFD.
 
     Raises:
-        TypeError: if an iterable of strings turns out to be a string, such as a path.
+        TypeError: if an iterable of strings turns out to be a string, such as a path, or to hold no strings.
     """
-    if any(isinstance(part, (str, bytes)) for part in lines):
-        raise TypeError("lines must be iterables of strings, got a single string.")
     for part in lines:
-        for line in part:
-            raw = line if isinstance(line, bytes) else line.encode("utf-8", "surrogatepass")
-            yield raw.decode("utf-8", "replace")
+        if isinstance(part, (str, bytes)) or not isinstance(part, Iterable):
+            got = "a single string" if isinstance(part, (str, bytes)) else repr(part)
+            raise TypeError(f"lines must be iterables of strings, got {got}.")
+    return (_valid(line) for part in lines for line in part)
+
+
+def _valid(line: Any) -> str:
+    if not isinstance(line, (str, bytes)):
+        raise TypeError(f"lines must hold strings, got {line!r}.")
+    return utf8(line).decode("utf-8", "replace")
 
 
 def most_frequent(counts: Counter[str], vocabulary_size: int | None, min_count: int) -> list[str]:
     """Give the tokens that occur at least `min_count` times, the most frequent first, ties by code points.
 
     Raises:
-        ValueError: if there are none, or an argument is out of range.
+        ValueError: if there are none.
     """
-    check_sizes(vocabulary_size, min_count)
     if not counts:
         raise ValueError("lines hold no text to learn a vocabulary from.")
     tokens = [token for token, count in counts.items() if count >= min_count]
@@ -49,13 +54,10 @@ def most_frequent(counts: Counter[str], vocabulary_size: int | None, min_count: 
 
 
 def check_sizes(vocabulary_size: int | None, min_count: int) -> None:
-    """Refuse a vocabulary without a place for one token, and a count below 1."""
-    if vocabulary_size is not None and vocabulary_size <= FIRST_ID:
-        raise ValueError(
-            f"vocabulary_size must be more than the {FIRST_ID} control ids, got {vocabulary_size}."
-        )
-    if min_count < 1:
-        raise ValueError(f"min_count must be at least 1, got {min_count}.")
+    """Refuse a vocabulary without a place for one token besides the control ids, and a count below 1."""
+    if vocabulary_size is not None:
+        integer("vocabulary_size", vocabulary_size, FIRST_ID + 1)
+    integer("min_count", min_count)
 
 
 def checked(name: str, tokens: Iterable[str]) -> tuple[str, ...]:

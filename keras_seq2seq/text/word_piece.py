@@ -10,6 +10,7 @@ import tensorflow as tf
 import tensorflow_text
 from tensorflow_text.tools.wordpiece_vocab import wordpiece_tokenizer_learner_lib as learner
 
+from keras_seq2seq.text.integers import integer
 from keras_seq2seq.text.joining import Joiner
 from keras_seq2seq.text.splitting import Splitter
 from keras_seq2seq.text.tokenizer import UNK_ID, Tokenizer
@@ -88,6 +89,7 @@ class WordPiece(Tokenizer):
         """Learn pieces from text, with TensorFlow Text's learner, as BERT's were.
 
         The lines are streamed. All characters get pieces if there is room, the most frequent first.
+        Words of more than 100 bytes are passed over.
 
         Args:
             *lines: one iterable of strings, or several for a joint vocabulary.
@@ -100,10 +102,13 @@ class WordPiece(Tokenizer):
             ValueError: if there is no text, no word is kept, or an argument is out of range.
         """
         check_sizes(vocabulary_size, min_count)
-        if max_words < 1:
-            raise ValueError(f"max_words must be at least 1, got {max_words}.")
+        max_words = integer("max_words", max_words)
         counts = Splitter("punctuation", lowercase).count(text.replace("\0", " ") for text in texts(lines))
-        words = most_frequent(counts, None, min_count)[:max_words]
+        # Longer words are unknown anyway, and the time to learn grows with the square of the length.
+        short = Counter({word: count for word, count in counts.items() if len(word.encode()) <= _MAX_BYTES})
+        if counts and not short:
+            raise ValueError(f"lines hold no word of at most {_MAX_BYTES} bytes to learn pieces from.")
+        words = most_frequent(short, None, min_count)[:max_words]
         return cls(
             _learn({word: counts[word] for word in words}, vocabulary_size - FIRST_ID), lowercase=lowercase
         )

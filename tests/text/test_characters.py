@@ -44,8 +44,8 @@ def test_what_is_no_vocabulary_is_refused(characters, message):
     [
         ([], {}, "lines hold no text"),
         ([""], {}, "lines hold no text"),
-        (["abc"], {"vocabulary_size": 4}, "vocabulary_size must be more than the 4 control ids, got 4"),
-        (["abc"], {"min_count": 0}, "min_count must be at least 1, got 0"),
+        (["abc"], {"vocabulary_size": 4}, "vocabulary_size must be an integer of at least 5, got 4"),
+        (["abc"], {"min_count": 0}, "min_count must be an integer of at least 1, got 0"),
         (["abcc"], {"min_count": 3}, "min_count=3 leaves no token: the most frequent occurs 2 times"),
     ],
 )
