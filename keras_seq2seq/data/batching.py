@@ -11,6 +11,7 @@ from keras_seq2seq.data.chunks import Chunks, plain
 from keras_seq2seq.data.resampling import Resampler
 from keras_seq2seq.data.rows import Ints, PairRows
 from keras_seq2seq.text import BOS_ID, EOS_ID
+from keras_seq2seq.text.integers import integer
 
 _READY = 4  # batches made in the background
 
@@ -47,8 +48,7 @@ class TokenBatches:
         reproducible: bool = True,
         resampler: Resampler | None = None,
     ):
-        if seed is not None and (not isinstance(seed, (int, np.integer)) or seed < 0):
-            raise ValueError(f"seed must be an integer of at least 0, got {seed!r}.")
+        seed = None if seed is None else integer("seed", seed, 0)
         self.seed = seed if reproducible else None
         self._chunks, self._fixed_shapes, self._shuffle = chunks, fixed_shapes, shuffle
         self._entropy = np.random.SeedSequence(seed).entropy
@@ -81,6 +81,8 @@ class TokenBatches:
                 yield self._batch(pairs, bucket, index, (number, passed))
                 passed += 1
             held = pairs.take(rest)
+        if first > passed:
+            raise ValueError(f"batch must be at most the {passed} batches of an epoch, got {first}.")
 
     def _deal(self, pairs: PairRows, last: bool, rng: np.random.Generator) -> tuple[list[Group], Ints]:
         """Make batches of the pairs; give them, and the numbers of the pairs that fill none yet.

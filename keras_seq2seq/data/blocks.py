@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from keras_seq2seq.text.tokenizer import utf8
+
 BLOCK = 1024
 
 Strings = tuple[str, ...]
@@ -25,5 +27,5 @@ def string_tensors(pairs: Sequence[Strings], sides: int = 2) -> tuple[Any, ...]:
     """
     columns = [np.empty([len(pairs)], object) for _ in range(sides)]
     for side, column in enumerate(columns):
-        column[:] = [pair[side].encode("utf-8", "replace") for pair in pairs]
+        column[:] = [utf8(pair[side]) for pair in pairs]
     return tuple(columns)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keras_seq2seq.data.rows import Ints, Tally
+from keras_seq2seq.text.integers import integer
 
 _MAX_LENGTH = 128  # unless another limit is given
 _WORTHWHILE = 0.01  # a further shape must save this share of the positions
@@ -31,25 +32,26 @@ class BucketRule:
     """How to come by buckets.
 
     Args:
-        tokens_per_batch: rows times the wider of S and T is at most this.
+        tokens_per_batch: rows times the wider of S and T is at most this; None for no such limit.
+        sentences_per_batch: the rows of a full batch are at most this; None for no such limit.
         limits: the widest source and target.
         widths: S = T or (S, T) of each bucket; None chooses them.
         most: the most buckets to choose.
         multiple: what chosen widths are multiples of, except at the limits.
     """
 
-    tokens_per_batch: int
+    tokens_per_batch: int | None
+    sentences_per_batch: int | None
     limits: tuple[int, int]
     widths: Sequence[int | tuple[int, int]] | None
     most: int
     multiple: int
 
     def __post_init__(self) -> None:
-        names = ("tokens_per_batch", "max_buckets", "width_multiple")
-        for name, value in zip(names, (self.tokens_per_batch, self.most, self.multiple), strict=True):
-            check_count(name, value)
+        integer("max_buckets", self.most)
+        integer("width_multiple", self.multiple)
         if self.widths is not None:
-            chain(self.widths, self.limits, self.tokens_per_batch)
+            self._chain(self.widths, self.limits)
 
     def buckets(self, tally: Tally, is_complete: bool) -> list[Bucket]:
         """Give the buckets, judged by the sizes of some pairs, or of all of them (`is_complete`).
@@ -58,60 +60,82 @@ class BucketRule:
         """
         limits = self.limits
         if self.widths is not None:
-            return chain(self.widths, limits, self.tokens_per_batch)
+            return self._chain(self.widths, limits)
         if is_complete:
             ends = -(-tally.sizes.max(axis=0) // self.multiple) * self.multiple
             limits = min(limits[0], int(ends[0])), min(limits[1], int(ends[1]))
-        buckets = chain(choose(tally, limits, self.most, self.multiple), limits, self.tokens_per_batch)
-        most = -(-int(tally.counts.sum()) // 8) * 8 if is_complete else self.tokens_per_batch
+        buckets = self._chain(choose(tally, limits, self.most, self.multiple), limits)
+        if not is_complete:
+            return buckets
+        most = -(-int(tally.counts.sum()) // 8) * 8
         return [bucket._replace(rows=min(bucket.rows, most)) for bucket in buckets]
+
+    def _chain(self, widths: Sequence[int | tuple[int, int]], limits: tuple[int, int]) -> list[Bucket]:
+        return chain(widths, limits, self.tokens_per_batch, self.sentences_per_batch)
 
 
 def limits_of(
     sides: tuple[int | None, int | None],
     both: int | None,
     buckets: Sequence[int | tuple[int, int]] | None,
-    tokens: int,
+    tokens: int | None,
 ) -> tuple[int, int]:
     """Find the limits of source and target: given for the side, for both, by the last bucket, or usual."""
-    for name, value in (("tokens_per_batch", tokens), ("max_length", both)):
-        if value is not None:
-            check_count(name, value)
-    for side, value in zip(("source", "target"), sides, strict=True):
-        if value is not None:
-            check_count(f"max_{side}_length", value)
     if buckets is not None:
         _check_widths(buckets)
-    usual = max(1, min(_MAX_LENGTH, tokens)) if both is None else both
-    last = buckets[-1] if buckets and both is None else usual
-    defaults = (last, last) if isinstance(last, int) else last
+    usual = min(_MAX_LENGTH, tokens or _MAX_LENGTH) if both is None else integer("max_length", both)
+    defaults = _shape(buckets[-1]) if buckets and both is None else (usual, usual)
     source, target = (
-        default if side is None else side for side, default in zip(sides, defaults, strict=True)
+        default if limit is None else integer(f"max_{side}_length", limit)
+        for side, limit, default in zip(("source", "target"), sides, defaults, strict=True)
     )
     return source, target
 
 
-def chain(widths: Sequence[int | tuple[int, int]], limits: tuple[int, int], tokens: int) -> list[Bucket]:
+def budget(tokens: int | None, sentences: int | None) -> tuple[int | None, int | None]:
+    """Check what limits a batch: a number of tokens, or of sentences, or both."""
+    if tokens is None and sentences is None:
+        raise ValueError("tokens_per_batch or sentences_per_batch must be given, got None for both.")
+    return (
+        None if tokens is None else integer("tokens_per_batch", tokens),
+        None if sentences is None else integer("sentences_per_batch", sentences),
+    )
+
+
+def chain(
+    widths: Sequence[int | tuple[int, int]],
+    limits: tuple[int, int],
+    tokens: int | None,
+    sentences: int | None = None,
+) -> list[Bucket]:
     """Make buckets of widths S = T or (S, T), and check that they form a chain that reaches the limits.
 
-    A bucket has as many rows as `tokens` allows, in eights if there are eight.
+    A bucket has `sentences` rows, or as many as `tokens` allows, in eights if there are eight.
 
     Raises:
         ValueError: if they do not, or if `tokens` is less than a width.
     """
-    shapes = [(width, width) if isinstance(width, int) else tuple(width) for width in widths]
+    shapes = [tuple(map(int, _shape(width))) for width in widths]
     for one, other in itertools.pairwise(shapes):
         if one == other or one[0] > other[0] or one[1] > other[1]:
             raise ValueError(f"buckets must grow, got {other} after {one}.")
     if not shapes or shapes[-1][0] < limits[0] or shapes[-1][1] < limits[1]:
         raise ValueError(f"buckets must reach the maximum lengths {limits}, got {list(widths)}.")
-    if max(shapes[-1]) > tokens:
+    if tokens is not None and max(shapes[-1]) > tokens:
         raise ValueError(f"tokens_per_batch must be at least the width {max(shapes[-1])}, got {tokens}.")
-    counts = [tokens // max(shape) for shape in shapes]
     return [
-        Bucket(source, target, count - count % 8 if count > 8 else count)
-        for (source, target), count in zip(shapes, counts, strict=True)
+        Bucket(source, target, _rows(max(source, target), tokens, sentences)) for source, target in shapes
     ]
+
+
+def _rows(width: int, tokens: int | None, sentences: int | None) -> int:
+    """Count the rows of a full batch of this width."""
+    if tokens is None:
+        assert sentences is not None
+        return sentences
+    count = tokens // width
+    count -= count % 8 if count > 8 else 0
+    return count if sentences is None else min(count, sentences)
 
 
 def choose(tally: Tally, limits: tuple[int, int], most: int, multiple: int) -> list[tuple[int, int]]:
@@ -172,22 +196,21 @@ def batch_count(tally: Tally, buckets: Sequence[Bucket]) -> int:
     return batches
 
 
-def check_count(name: str, value: Any) -> None:
-    """Refuse what is no integer of at least 1."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-        raise ValueError(f"{name} must be an integer of at least 1, got {value!r}.")
-
-
 def _check_widths(buckets: Any) -> None:
     """Refuse what is no list of widths S = T or (S, T)."""
     if not isinstance(buckets, (list, tuple)):
         raise ValueError(f"buckets must be a list of widths, got {buckets!r}.")
     for bucket in buckets:
-        sides = tuple(bucket) if isinstance(bucket, (list, tuple)) else (bucket, bucket)
-        if len(sides) != 2:
+        if isinstance(bucket, (list, tuple)) and len(bucket) != 2:
             raise ValueError(f"buckets must be widths S = T or pairs (S, T), got {bucket!r}.")
-        for side in sides:
-            check_count("every width in buckets", side)
+        for width in _shape(bucket):
+            integer("every width in buckets", width)
+
+
+def _shape(bucket: Any) -> tuple[int, int]:
+    """Give the width of the source and of the target."""
+    source, target = bucket if isinstance(bucket, (list, tuple)) else (bucket, bucket)
+    return source, target
 
 
 def _candidates(limit: int, multiple: int) -> list[int]:

@@ -8,11 +8,11 @@ import numpy as np
 import tensorflow as tf
 
 from keras_seq2seq.data.blocks import BLOCK, Strings, in_blocks, string_tensors
-from keras_seq2seq.data.buckets import check_count
 from keras_seq2seq.data.encoding import source_rows, target_rows
 from keras_seq2seq.data.report import Report
 from keras_seq2seq.data.rows import PairRows, Rows, Tally
 from keras_seq2seq.text import Tokenizer
+from keras_seq2seq.text.integers import integer
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -49,13 +49,13 @@ class Chunks:
         self, corpus: Corpus, blocks: tf.data.Dataset, sides: int, limits: tuple[int, int], size: int
     ):
         self.sides = sides
-        for name, value in (("max_length", min(limits[-self.sides :])), ("shuffle_buffer", size)):
-            check_count(name, value)
         self.limits = limits
-        self._corpus, self._blocks, self._size = corpus, blocks, size
+        self._corpus, self._blocks, self._size = corpus, blocks, integer("shuffle_buffer", size)
 
     def read(self) -> Iterator[tuple[PairRows, bool]]:
         """Read the corpus once: the chunks, and with each whether it is the last.
+
+        All chunks but the last are full, so that they do not depend on the blocks.
 
         Raises:
             ValueError: if no pair was kept, or the corpus has another number of pairs than before.
@@ -67,11 +67,13 @@ class Chunks:
             kept = PairRows(Rows.from_lengths(*ids[:2]), Rows.from_lengths(*ids[2:]))
             kept = self._short_enough(kept)
             pairs, blank, too_long = pairs + count, blank + blanks, too_long + count - blanks - len(kept)
-            if held + len(kept) > self._size:
-                yield PairRows.join(parts), False
-                parts, held = [], 0
             parts.append(kept)
             held += len(kept)
+            while held > self._size:
+                rows = PairRows.join(parts)
+                yield rows.take(np.arange(self._size)), False
+                parts = [rows.take(np.arange(self._size, held))]
+                held -= self._size
         self._finish(Report(int(pairs), int(blank), int(too_long), *self.limits, self._corpus.unit))
         yield PairRows.join(parts), True
 

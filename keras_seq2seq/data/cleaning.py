@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from keras_seq2seq.text.integers import integer
+
 _LOGGER = logging.getLogger(__name__)
 
 Keep = Callable[[str, str], bool]
@@ -70,14 +72,17 @@ class Rule:
 
     def __post_init__(self) -> None:
         for name, value, least in (("min_length", self.min_length, 1), ("max_length", self.max_length, 1)):
-            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
-                raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}.")
+            if value is not None:
+                integer(name, value, least)
         if self.max_length is not None and self.max_length < self.min_length:
             raise ValueError(
                 f"max_length must be at least min_length={self.min_length}, got {self.max_length}."
             )
-        if self.max_ratio is not None and not self.max_ratio >= 1:
-            raise ValueError(f"max_ratio must be at least 1, got {self.max_ratio!r}.")
+        ratio = self.max_ratio
+        if ratio is not None and not (isinstance(ratio, (int, float, np.number)) and ratio >= 1):
+            raise ValueError(f"max_ratio must be at least 1, got {ratio!r}.")
+        if self.keep is not None and not callable(self.keep):
+            raise ValueError(f"keep must be a function of two strings, got {self.keep!r}.")
 
     def reason(self, source: str, target: str) -> str | None:
         """Name the first reason to drop a pair, duplicates apart; None keeps it."""
@@ -105,7 +110,11 @@ def select(pairs: Iterable[tuple[str, str]], count: int, rule: Rule) -> tuple[ND
     kept = np.zeros([count], bool)
     hashes = np.zeros([count if not rule.duplicates else 0], np.uint64)
     counts = dict.fromkeys(("blank", "too_short", "too_long", "ratio", "identical", "rejected"), 0)
+    read = 0
     for number, (source, target) in enumerate(pairs):
+        read += 1
+        if read > count:
+            continue
         reason = rule.reason(source, target)
         if reason:
             counts[reason] += 1
@@ -113,6 +122,8 @@ def select(pairs: Iterable[tuple[str, str]], count: int, rule: Rule) -> tuple[ND
         kept[number] = True
         if len(hashes):
             hashes[number] = _hash(source, target)
+    if read != count:
+        raise ValueError(f"The corpus had {count} pairs and now has {read}.")
     before = int(kept.sum())
     if len(hashes):
         places = np.flatnonzero(kept)

@@ -9,6 +9,7 @@ from typing import Any
 import tensorflow as tf
 
 from keras_seq2seq.text import BOS_ID, EOS_ID, PAD_ID, Tokenizer
+from keras_seq2seq.text.integers import integer
 
 
 def encode_sources(tokenizer: Tokenizer, texts: Any, max_length: int | None = None) -> Any:
@@ -55,9 +56,7 @@ def _cut(rows: Any, max_length: int | None) -> Any:
     """Leave room for one control token in `max_length` ids."""
     if max_length is None:
         return rows
-    if max_length < 1:
-        raise ValueError(f"max_length must be at least 1, got {max_length}.")
-    return rows[:, : max_length - 1]
+    return rows[:, : integer("max_length", max_length) - 1]
 
 
 def _add(rows: Any, before: int | None = None, after: int | None = None) -> Any:

@@ -1,10 +1,11 @@
 """A dataset whose iterations are epochs, and which can go on in the middle of one."""
 
-import operator
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 import tensorflow as tf
+
+from keras_seq2seq.text.integers import integer
 
 
 class Source(Protocol):
@@ -61,7 +62,7 @@ class Batches(tf.data.Dataset):
         Raises:
             ValueError: if `epoch` is no integer of at least 0.
         """
-        self._next = _whole("epoch", epoch)
+        self._next = integer("epoch", epoch, 0)
 
     def rest(self, epoch: int, batch: int) -> tf.data.Dataset:
         """Give what is left of an epoch, the same at every iteration.
@@ -75,9 +76,10 @@ class Batches(tf.data.Dataset):
 
         Raises:
             ValueError: if a number is negative, the epoch has fewer batches, or these have no seed, so
-                that their order is lost with the process that made them.
+                that their order is lost with the process that made them. If the number of batches is not
+                known, reading the rest says so.
         """
-        epoch, batch = _whole("epoch", epoch), _whole("batch", batch)
+        epoch, batch = integer("epoch", epoch, 0), integer("batch", batch, 0)
         if self._source.seed is None:
             raise ValueError("seed must be given for batches that are to go on later, got None.")
         count = self._source.count
@@ -95,14 +97,3 @@ class Batches(tf.data.Dataset):
         """Begin an epoch: a function and no generator, so that epochs count from when they begin."""
         number, self._next = self._next, self._next + 1
         return self._source.epoch(number, 0)
-
-
-def _whole(name: str, value: Any) -> int:
-    """Refuse what is no integer of at least 0."""
-    try:
-        number = operator.index(value)
-    except TypeError:
-        number = -1
-    if number < 0:
-        raise ValueError(f"{name} must be an integer of at least 0, got {value!r}.")
-    return number

@@ -28,9 +28,13 @@ def expand(paths: Paths) -> list[Path]:
 
     Raises:
         FileNotFoundError: if a pattern finds no file.
+        TypeError: if something is no path.
+        ValueError: if there is none, or one is a pipe or the like, which can be read only once.
     """
     found: list[Path] = []
-    for path in [paths] if isinstance(paths, (str, os.PathLike)) else paths:
+    for path in paths if isinstance(paths, Iterable) and not isinstance(paths, (str, bytes)) else [paths]:
+        if not isinstance(path, (str, os.PathLike)):
+            raise TypeError(f"paths must be strings or path objects, got {path!r}.")
         name = os.fspath(path)
         if glob.escape(name) == name or os.path.exists(name):
             found.append(path)
@@ -39,6 +43,11 @@ def expand(paths: Paths) -> list[Path]:
         if not names:
             raise FileNotFoundError(f"{name!r} finds no file.")
         found += names
+    if not found:
+        raise ValueError("paths must name at least one file, got none.")
+    for path in found:
+        if os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)):
+            raise ValueError(f"{os.fspath(path)!r} is no regular file, expected one that can be read again.")
     return found
 
 
@@ -106,8 +115,7 @@ def open_bytes(path: Path) -> Iterator[IO[bytes]]:
     if os.path.isdir(name):
         raise IsADirectoryError(f"{name!r} is a directory, expected a text file.")
     with open(name, "rb") as raw:
-        is_gzip = raw.read(2) == _GZIP_MAGIC
-        raw.seek(0)
+        is_gzip = raw.peek(2)[:2] == _GZIP_MAGIC  # which a pipe can do, too
         if is_gzip != name.endswith(".gz"):
             said = "ends in .gz but is no gzip file" if name.endswith(".gz") else "is a gzip file without .gz"
             raise ValueError(f"{name!r} {said}.")

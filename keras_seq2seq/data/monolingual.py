@@ -1,17 +1,20 @@
 """Text without a source side, for language models: as one stream, or line by line."""
 
 import io
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Self
 
 from keras_seq2seq.data.batching import TokenBatches
-from keras_seq2seq.data.buckets import BucketRule, check_count, limits_of
+from keras_seq2seq.data.buckets import BucketRule, budget, limits_of
 from keras_seq2seq.data.chunks import Chunks, blocks_of
 from keras_seq2seq.data.epochs import Batches
 from keras_seq2seq.data.lines import Path, cut, expand, read_text, read_texts
+from keras_seq2seq.data.making import check_tokenizers
 from keras_seq2seq.data.report import Report
 from keras_seq2seq.data.windows import ConsecutiveBlocks, RandomBlocks, stream_of
 from keras_seq2seq.text import Tokenizer
+from keras_seq2seq.text.integers import integer
 
 _PIECE = 1 << 15  # characters of a piece, at least
 
@@ -41,6 +44,8 @@ class Text:
     @classmethod
     def from_string(cls, text: str) -> Self:
         """Take a text that is in memory; the same rules hold for it."""
+        if not isinstance(text, str):
+            raise TypeError(f"text must be a string, got {text!r}.")
         content = text.encode("utf-8", "surrogatepass")
         made = cls.__new__(cls)
         made._use(lambda: read_text(io.BytesIO(content)), "text")
@@ -54,6 +59,8 @@ class Text:
         Raises:
             ValueError: if a part would be empty.
         """
+        if not isinstance(share, (int, float)) or not math.isfinite(share):
+            raise ValueError(f"share must be a number from 0 to 1, got {share!r}.")
         place = int(share * len(self))
         if not 0 < place < len(self):
             raise ValueError(f"share must leave text on both sides of {len(self)} characters, got {share}.")
@@ -143,28 +150,26 @@ class Text:
 
         Source: Karpathy, https://github.com/karpathy/nanoGPT (`get_batch`), but for BOS.
         """
-        sizes = {"block_length": block_length, "batch_size": batch_size, "steps": steps}
-        for name, value in sizes.items():
-            if value is not None and value < 1:
-                raise ValueError(f"{name} must be at least 1, got {value}.")
-        if not 0 <= bos_share <= 1:
-            raise ValueError(f"bos_share must be from 0 to 1, got {bos_share}.")
-        if seed is not None and seed < 0:
-            raise ValueError(f"seed must be at least 0, got {seed}.")
+        check_tokenizers(tokenizer=tokenizer)
+        shape = integer("batch_size", batch_size), integer("block_length", block_length)
+        steps = None if steps is None else integer("steps", steps)
+        seed = None if seed is None else integer("seed", seed, 0)
+        if not isinstance(bos_share, (int, float)) or not 0 <= bos_share <= 1:
+            raise ValueError(f"bos_share must be from 0 to 1, got {bos_share!r}.")
         if steps is not None and not shuffle:
             raise ValueError(f"steps must be None without shuffle, got {steps}.")
         stream = stream_of(tokenizer, self.pieces())
-        shape = batch_size, block_length
         if not shuffle:
             return Batches(ConsecutiveBlocks(stream, shape))
-        steps = steps or -(-(len(stream) - 1) // (batch_size * block_length))
+        steps = steps or -(-(len(stream) - 1) // (shape[0] * shape[1]))
         return Batches(RandomBlocks(stream, shape, steps, seed, bos_share))
 
     def batches(
         self,
         tokenizer: Tokenizer,
         *,
-        tokens_per_batch: int,
+        tokens_per_batch: int | None = None,
+        sentences_per_batch: int | None = None,
         max_length: int | None = None,
         buckets: Sequence[int] | None = None,
         max_buckets: int = 6,
@@ -187,10 +192,12 @@ class Text:
         Raises:
             ValueError: if an argument is out of range or no line is kept.
         """
-        _, limit = limits_of((None, None), max_length, buckets, tokens_per_batch)
+        check_tokenizers(tokenizer=tokenizer)
+        tokens, sentences = budget(tokens_per_batch, sentences_per_batch)
+        _, limit = limits_of((None, None), max_length, buckets, tokens)
         limits = 0, limit
-        rule = BucketRule(tokens_per_batch, limits, buckets, max_buckets, width_multiple)
-        check_count("shuffle_buffer", shuffle_buffer)
+        rule = BucketRule(tokens, sentences, limits, buckets, max_buckets, width_multiple)
+        shuffle_buffer = integer("shuffle_buffer", shuffle_buffer)
         blocks = blocks_of(self._lines.pairs, (tokenizer,), shuffle_buffer)
         chunks = Chunks(self._lines, blocks, 1, limits, shuffle_buffer)
         return Batches(

@@ -3,6 +3,7 @@
 import hashlib
 import itertools
 import os
+import reprlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple, Self
@@ -11,14 +12,14 @@ import numpy as np
 import tensorflow as tf
 
 from keras_seq2seq.data.blocks import BLOCK, in_blocks, string_tensors
-from keras_seq2seq.data.buckets import check_count
 from keras_seq2seq.data.chunks import blocks_of
 from keras_seq2seq.data.cleaning import Cleaning, Rule, masked, select
 from keras_seq2seq.data.epochs import Batches
 from keras_seq2seq.data.lines import Path, Paths, count_lines, expand, read_lines
-from keras_seq2seq.data.making import make_batches
+from keras_seq2seq.data.making import check_tokenizers, make_batches
 from keras_seq2seq.data.report import Report
 from keras_seq2seq.text import SubwordSampling, Tokenizer
+from keras_seq2seq.text.integers import integer
 
 Pairs = Iterator[tuple[str, str]]
 
@@ -66,8 +67,10 @@ class ParallelText:
             FileNotFoundError: if a file is missing.
             ValueError: if a line has too few columns, a gzip file is damaged, or there are no lines.
         """
-        if min(columns) < 0:
-            raise ValueError(f"columns must be numbers from 0, got {columns}.")
+        if not isinstance(columns, (tuple, list)) or len(columns) != 2:
+            raise ValueError(f"columns must be two numbers, got {columns!r}.")
+        if not all(isinstance(column, int) and column >= 0 for column in columns):
+            raise ValueError(f"columns must be numbers from 0, got {columns!r}.")
         paths = expand(path)
         reads = [partial(_rows, name, columns) for name in paths]
         return cls._of([Part(sum(1 for _ in read()), read) for read in reads], paths)
@@ -75,14 +78,17 @@ class ParallelText:
     @classmethod
     def from_pairs(cls, pairs: Iterable[tuple[str, str]]) -> Self:
         """Take pairs from Python, such as a list of tuples; it must be possible to iterate more than once."""
+        if not isinstance(pairs, Iterable):
+            raise ValueError(f"pairs must be an iterable of pairs of strings, got {pairs!r}.")
         if iter(pairs) is pairs:
             raise ValueError("pairs can be read only once, expected a list or the like, not an iterator.")
         count = 0
         for pair in pairs:
-            if not (isinstance(pair, (tuple, list)) and [type(side) for side in pair] == [str, str]):
+            strings = isinstance(pair, (tuple, list)) and all(isinstance(side, str) for side in pair)
+            if not strings or len(pair) != 2:
                 raise ValueError(f"pairs must hold pairs of strings, got {pair!r}.")
             count += 1
-        return cls._of([Part(count, lambda: iter(pairs))], ["pairs"])
+        return cls._of([Part(count, lambda: ((source, target) for source, target in pairs))], ["pairs"])
 
     @classmethod
     def from_dataset(cls, dataset: tf.data.Dataset) -> Self:
@@ -93,10 +99,12 @@ class ParallelText:
         Raises:
             ValueError: if the elements are no such pairs, or there are none, or infinitely many.
         """
+        if not isinstance(dataset, tf.data.Dataset):
+            raise ValueError(f"dataset must be a tf.data.Dataset, got {reprlib.repr(dataset)}.")
         spec = dataset.element_spec
-        scalar = tf.TensorSpec([], tf.string)
-        if not isinstance(spec, tuple) or len(spec) != 2 or any(side != scalar for side in spec):
+        if not isinstance(spec, tuple) or len(spec) != 2 or not all(map(_may_be_string, spec)):
             raise ValueError(f"dataset must hold pairs of scalar strings, got {spec}.")
+        dataset = dataset.map(lambda *pair: tuple(tf.ensure_shape(side, []) for side in pair))
         count = int(dataset.cardinality())
         if count == tf.data.INFINITE_CARDINALITY:
             raise ValueError("dataset must come to an end, got one of infinite cardinality.")
@@ -173,8 +181,8 @@ class ParallelText:
         Raises:
             ValueError: if an argument is out of range, or the share would be empty.
         """
-        check_count("count", count)
-        if index not in range(count):
+        integer("count", count)
+        if not isinstance(index, (int, np.integer)) or isinstance(index, bool) or index not in range(count):
             raise ValueError(f"index must be an integer from 0 to {count - 1}, got {index!r}.")
         if by not in ("line", "file"):
             raise ValueError(f"by must be 'line' or 'file', got {by!r}.")
@@ -230,7 +238,8 @@ class ParallelText:
         source_tokenizer: Tokenizer,
         target_tokenizer: Tokenizer | None = None,
         *,
-        tokens_per_batch: int,
+        tokens_per_batch: int | None = None,
+        sentences_per_batch: int | None = None,
         max_length: int | None = None,
         max_source_length: int | None = None,
         max_target_length: int | None = None,
@@ -264,6 +273,7 @@ class ParallelText:
             source_tokenizer: tokenizer of the source side.
             target_tokenizer: tokenizer of the target side; by default that of the source side.
             tokens_per_batch: rows times the wider of S and T is at most this.
+            sentences_per_batch: the rows of a full batch; with `tokens_per_batch`, its most rows.
             max_length: the most ids of a kept source or target, the EOS among them; by default the
                 last of `buckets`, or 128, or `tokens_per_batch` if that is less.
             max_source_length: the limit of the source side where it differs from `max_length`.
@@ -287,12 +297,14 @@ class ParallelText:
         Raises:
             ValueError: if an argument is out of range or no pair is kept.
         """
-        check_count("shuffle_buffer", shuffle_buffer)
+        shuffle_buffer = integer("shuffle_buffer", shuffle_buffer)
         tokenizers = source_tokenizer, target_tokenizer or source_tokenizer
+        check_tokenizers(source_tokenizer=tokenizers[0], target_tokenizer=tokenizers[1])
         return make_batches(
             self,
             blocks_of(self.pairs, tokenizers, shuffle_buffer),
             tokens_per_batch=tokens_per_batch,
+            sentences_per_batch=sentences_per_batch,
             max_length=max_length,
             max_source_length=max_source_length,
             max_target_length=max_target_length,
@@ -320,7 +332,12 @@ def _aligned_count(source: Path, target: Path) -> int:
 
 
 def _zipped(source: Path, target: Path) -> Pairs:
-    return zip(read_lines(source), read_lines(target), strict=True)
+    for pair in itertools.zip_longest(read_lines(source), read_lines(target)):
+        if None in pair:
+            raise ValueError(
+                f"{os.fspath(source)!r} and {os.fspath(target)!r} no longer have the same number of lines."
+            )
+        yield pair
 
 
 def _rows(path: Path, columns: tuple[int, int]) -> Pairs:
@@ -335,6 +352,10 @@ def _rows(path: Path, columns: tuple[int, int]) -> Pairs:
             )
         else:
             yield "", ""
+
+
+def _may_be_string(spec: Any) -> bool:
+    return isinstance(spec, tf.TensorSpec) and spec.dtype == tf.string and spec.shape.is_compatible_with([])
 
 
 def _elements(dataset: tf.data.Dataset) -> Pairs:

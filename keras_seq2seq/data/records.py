@@ -5,24 +5,24 @@ import itertools
 import json
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import tensorflow as tf
 
 from keras_seq2seq.data.blocks import BLOCK, Strings, in_blocks, string_tensors
-from keras_seq2seq.data.buckets import check_count
 from keras_seq2seq.data.chunks import blocks_of, filled, plain
 from keras_seq2seq.data.epochs import Batches
 from keras_seq2seq.data.lines import Path
-from keras_seq2seq.data.making import make_batches
+from keras_seq2seq.data.making import check_tokenizers, make_batches
 from keras_seq2seq.data.parallel import ParallelText
 from keras_seq2seq.data.record_files import blocks_in, written
 from keras_seq2seq.data.report import Report
 from keras_seq2seq.text import Tokenizer
+from keras_seq2seq.text.integers import integer
 
 _CARD = "records.json"
-_FORMAT = 1
+_FORMAT = 2
 
 
 def write_records(
@@ -50,10 +50,13 @@ def write_records(
         FileExistsError: if there is such a directory, or a file of that name.
         ValueError: if an argument is out of range.
     """
-    check_count("files", files)
+    files = integer("files", files)
     if source_tokenizer is None and target_tokenizer is not None:
         raise ValueError("source_tokenizer must be given if target_tokenizer is, got None.")
-    tokenizers = _both(source_tokenizer, target_tokenizer)
+    tokenizers = None
+    if source_tokenizer is not None:
+        tokenizers = source_tokenizer, target_tokenizer or source_tokenizer
+        check_tokenizers(source_tokenizer=tokenizers[0], target_tokenizer=tokenizers[1])
     name = os.fspath(directory).rstrip(os.sep)
     if os.path.lexists(name):
         raise FileExistsError(f"{name!r} exists already, choose another directory for records.")
@@ -96,8 +99,8 @@ class Records:
     ):
         name = os.fspath(directory)
         card = _read_card(name)
-        tokenizers = _both(source_tokenizer, target_tokenizer)
-        assert tokenizers is not None
+        tokenizers = source_tokenizer, target_tokenizer or source_tokenizer
+        check_tokenizers(source_tokenizer=tokenizers[0], target_tokenizer=tokenizers[1])
         for side, tokenizer, expected in zip(
             ("source", "target"), tokenizers, card["tokenizers"] or (None, None), strict=True
         ):
@@ -106,9 +109,8 @@ class Records:
         if text is not None and text.fingerprint() != card["corpus"]:
             raise ValueError(f"{name!r} was written of another text than the one given.")
         self._files = [os.path.join(name, file) for file in card["files"]]
-        for file in self._files:
-            if not os.path.isfile(file):
-                raise ValueError(f"{name!r} is damaged: {os.path.basename(file)!r} is missing.")
+        for file, size in zip(self._files, card["sizes"], strict=True):
+            _check_file(name, file, size)
         self._count = card["pairs"]
         self._holds_ids, self._tokenizers = card["tokenizers"] is not None, tokenizers
         self.report: Report | None = None
@@ -163,10 +165,6 @@ class Records:
         )
 
 
-def _both(source: Tokenizer | None, target: Tokenizer | None) -> tuple[Tokenizer, Tokenizer] | None:
-    return None if source is None else (source, target or source)
-
-
 def _write(directory: str, text: ParallelText, tokenizers: Any, files: int) -> dict[str, Any]:
     """Write the files and give what is to be known of them."""
     total = -(-len(text) // BLOCK)
@@ -185,6 +183,7 @@ def _write(directory: str, text: ParallelText, tokenizers: Any, files: int) -> d
         "format": _FORMAT,
         "pairs": pairs,
         "files": names,
+        "sizes": [os.path.getsize(os.path.join(directory, name)) for name in names],
         "corpus": digest.hexdigest(),
         "tokenizers": [each.fingerprint for each in tokenizers] if tokenizers else None,
     }
@@ -214,11 +213,32 @@ def _read_card(directory: str) -> dict[str, Any]:
     try:
         with open(path, encoding="utf-8") as file:
             card = json.load(file)
-        files: Sequence[str] = card["files"]
-        good = card["format"] == _FORMAT and isinstance(card["pairs"], int) and all(map(str.strip, files))
-        good = good and isinstance(card["corpus"], str) and isinstance(card["tokenizers"], (list, type(None)))
-    except (ValueError, KeyError, TypeError) as error:
+        good = card["format"] == _FORMAT and _is_whole(card)
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ValueError(f"{path!r} does not describe records.") from error
     if not good:
         raise ValueError(f"{path!r} does not describe records of format {_FORMAT}.")
     return card
+
+
+def _is_whole(card: dict[str, Any]) -> bool:
+    """Tell whether a card holds what `_write` gives."""
+    counts = [card["pairs"], *card["sizes"]]
+    names = [card["corpus"], *card["files"], *(card["tokenizers"] or [])]
+    return (
+        all(type(count) is int and count > 0 for count in counts)
+        and all(isinstance(name, str) for name in names)
+        and isinstance(card["files"], list)
+        and len(card["files"]) == len(card["sizes"]) > 0
+        and (card["tokenizers"] is None or len(card["tokenizers"]) == 2)
+    )
+
+
+def _check_file(directory: str, path: str, size: int) -> None:
+    """Refuse a file that is missing, or not as long as it was written."""
+    name = os.path.basename(path)
+    if not os.path.isfile(path):
+        raise ValueError(f"{directory!r} is damaged: {name!r} is missing.")
+    found = os.path.getsize(path)
+    if found != size:
+        raise ValueError(f"{directory!r} is damaged: {name!r} has {found} bytes, expected {size}.")

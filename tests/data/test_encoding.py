@@ -36,7 +36,7 @@ def test_a_cut_row_keeps_its_control_token(tokenizer):
         for row, source, prefix in zip(tokens, sources, prefixes, strict=True):
             assert [*row[: length - 1], 3] == source[source > 0].tolist()
             assert [2, *row[: length - 1]] == prefix[prefix > 0].tolist()
-    with pytest.raises(ValueError, match="max_length must be at least 1, got 0"):
+    with pytest.raises(ValueError, match="max_length must be an integer of at least 1, got 0"):
         encode_sources(tokenizer, TEXTS, 0)
 
 

@@ -2,7 +2,6 @@
 
 import gzip
 import hashlib
-import time
 
 import numpy as np
 import pytest
@@ -176,12 +175,12 @@ def test_the_seed_decides_the_blocks():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"block_length": 0}, "block_length must be at least 1, got 0"),
-        ({"batch_size": 0}, "batch_size must be at least 1, got 0"),
-        ({"steps": 0}, "steps must be at least 1, got 0"),
+        ({"block_length": 0}, "block_length must be an integer of at least 1, got 0"),
+        ({"batch_size": 0}, "batch_size must be an integer of at least 1, got 0"),
+        ({"steps": 0}, "steps must be an integer of at least 1, got 0"),
         ({"steps": 5, "shuffle": False}, "steps must be None without shuffle, got 5"),
         ({"bos_share": 1.5}, r"bos_share must be from 0 to 1, got 1\.5"),
-        ({"seed": -1}, "seed must be at least 0, got -1"),
+        ({"seed": -1}, "seed must be an integer of at least 0, got -1"),
         ({"block_length": 11}, "block_length=11 is more than the 10 ids of the text"),
     ],
 )
@@ -192,14 +191,12 @@ def test_bad_arguments_of_blocks_get_one_sentence(options, message):
         text.blocks(tokenizer, **{"block_length": 4, "batch_size": 2, **options})
 
 
-def test_blocks_are_made_fast_and_from_a_file():
+def test_blocks_are_made_of_a_file_and_may_be_given_up():
     text = Text.from_string("".join(f"some line {number}\n" for number in range(60_000)))
     dataset = text.blocks(Bytes(), 64, 12, steps=1000, seed=1)
     iterator = iter(dataset)
     next(iterator)
-    start = time.monotonic()
     assert sum(1 for _ in iterator) == 999
-    assert time.monotonic() - start < 5  # 0.3 s on an idle machine
     for _ in range(3):
         next(iter(dataset))  # given up
 
@@ -217,7 +214,15 @@ def test_lines_are_examples(caplog):
     assert str(text.report) == line
 
 
-@pytest.mark.parametrize("options", [{}, {"shuffle_buffer": 50}, {"shuffle_buffer": 50, "count": False}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"shuffle_buffer": 50},
+        {"shuffle_buffer": 50, "count": False},
+        {"tokens_per_batch": None, "sentences_per_batch": 4},
+    ],
+)
 @pytest.mark.parametrize("fixed_shapes", [False, True])
 def test_every_line_is_in_one_batch_of_an_epoch(options, fixed_shapes):
     rng, tokenizer = np.random.default_rng(3), Bytes()

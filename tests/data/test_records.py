@@ -50,13 +50,22 @@ def raw(dataset: tf.data.Dataset) -> list[bytes]:
     ]
 
 
-@pytest.mark.parametrize("options", [{}, {"shuffle_buffer": 1100, "fixed_shapes": True}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"shuffle_buffer": 1100, "fixed_shapes": True},
+        {"shuffle_buffer": 300, "tokens_per_batch": None, "sentences_per_batch": 20},
+        {"shuffle_buffer": 10, "count": False},  # less than a block of the files
+    ],
+)
 def test_batches_are_those_of_the_text(of_ids, of_text, options):
-    expected = TEXT.batches(LETTERS, Bytes(), **OPTIONS, **options)
+    options = OPTIONS | options
+    expected = TEXT.batches(LETTERS, Bytes(), **options)
     epochs = [raw(expected), raw(expected)]
     for path in (of_ids, of_text):
         records = Records(path, LETTERS, Bytes(), text=TEXT)
-        batches = records.batches(**OPTIONS, **options)
+        batches = records.batches(**options)
         assert isinstance(batches, Batches)
         assert [raw(batches), raw(batches)] == epochs
         assert raw(batches.rest(1, 9)) == epochs[1][9:]
@@ -122,7 +131,28 @@ def test_damaged_directories_are_refused(of_ids, tmp_path):
     with pytest.raises(FileNotFoundError, match=r"holds no records: records.json is missing"):
         Records(tmp_path, LETTERS)
     card = json.loads((of_ids / "records.json").read_text())
-    for content in ("", "[]", "{}", "7", json.dumps(card | {"files": [1]}), json.dumps(card | {"format": 2})):
+    wrong: list[dict[str, Any]] = [
+        {"files": "ab"},
+        {"files": [], "sizes": []},
+        {"sizes": [5]},
+        {"pairs": -1},
+        {"pairs": True},
+        {"tokenizers": []},
+        {"tokenizers": ["a"]},
+    ]
+    for change in wrong:
+        (tmp_path / "records.json").write_text(json.dumps(card | change))
+        with pytest.raises(ValueError, match=r"records.json' does not describe records"):
+            Records(tmp_path, LETTERS, Bytes())
+    for content in (
+        "[" * 100_000,
+        "",
+        "[]",
+        "{}",
+        "7",
+        json.dumps(card | {"files": [1]}),
+        json.dumps(card | {"format": 1}),
+    ):
         (tmp_path / "records.json").write_text(content)
         with pytest.raises(ValueError, match=r"records.json' does not describe records"):
             Records(tmp_path, LETTERS)
