@@ -37,11 +37,12 @@ def scan_rows(advance, states, xs, mask=None):
     return tuple(last), tuple(ops.transpose(x, (1, 0, 2)) for x in every)
 
 
-def run_cell(cell, x, states=None, mask=None, reverse=False, keep=None):
+def run_cell(cell, x, states=None, mask=None, reverse=False, keep=None, training=False):
     """Run a cell over whole sequences; all inputs are projected in one product.
 
-    Its gradient is a loop of its own: differentiated by the backend, the loop would add up the gradient of
-    the recurrent matrix in every step, which is left here to one product over all steps.
+    In training its gradient is a loop of its own: differentiated by the backend, the loop would add up the
+    gradient of the recurrent matrix in every step, which is left here to one product over all steps. A graph
+    for use stays free of it, as a SavedModel with such a gradient cannot be saved again once it is loaded.
 
     Args:
         cell: a `RecurrentCell`.
@@ -51,6 +52,7 @@ def run_cell(cell, x, states=None, mask=None, reverse=False, keep=None):
         reverse: run from the end to the beginning.
         keep: `[B, U]`, multiplies the output in the product that takes it back into the cell (recurrent
             dropout), or None. Nothing is differentiated by it.
+        training: whether the fast gradient will be wanted; without it gradients are right, and slow.
 
     Returns:
         The states at each row's last real step, and the outputs `[B, T, U]`.
@@ -63,6 +65,9 @@ def run_cell(cell, x, states=None, mask=None, reverse=False, keep=None):
     real = None if mask is None else _time_major_mask(mask, dtype)
     weights = [ops.cast(dense.kernel, dtype)] + ([ops.cast(dense.bias, dtype)] if dense.use_bias else [])
     loop = _Loop(cell, real, keep, reverse)
+    if not training:
+        last, every, _ = loop.forward(projected, weights, states)
+        return tuple(last), ops.transpose(every[0], (1, 0, 2))
 
     @ops.custom_gradient
     def differentiable(projected, *others):

@@ -17,7 +17,9 @@ class DecodeState(NamedTuple):
 
     Attributes:
         context: any structure; constant in the loop and one entry per source, never repeated for hypotheses.
-        carry: any structure of dicts, lists and tuples; changes in the loop and belongs to the model.
+        carry: any structure of dicts, lists and tuples; changes in the loop and belongs to the model. The
+            first axis of a tensor, here and in the context, counts sources or hypotheses, as the search takes
+            rows out; what all sources share has a first axis of a fixed size, or none.
         token: int32 `[B]`, the last token of each row's prompt, which the first step reads.
     """
 

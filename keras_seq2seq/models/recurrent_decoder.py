@@ -247,7 +247,7 @@ class RecurrentDecoder(layers.Layer):
             top, states = x, list(states)
             for i, cell in enumerate(self.cells):
                 top = self._drop(top, training) if i else top
-                states[i], top = run_cell(cell, top, states[i], mask, keep=keeps[i])
+                states[i], top = run_cell(cell, top, states[i], mask, keep=keeps[i], training=training)
             return top, x, None, _carry(states, None)
         top, fed, carry = self._scan(x, source, states, fed, mask, keeps, training)
         return top, x, fed, carry

@@ -91,7 +91,9 @@ class RecurrentEncoder(layers.Layer):
             if self.dropout:
                 x = self.dropout_layer(x, training=training)
             runs = [
-                run_cell(cell, x, mask=mask, reverse=way == 1, keep=self._keep(x, training))
+                run_cell(
+                    cell, x, mask=mask, reverse=way == 1, keep=self._keep(x, training), training=training
+                )
                 for way, cell in enumerate(cells)
             ]
             x = ops.concatenate([outputs for _, outputs in runs], axis=-1)

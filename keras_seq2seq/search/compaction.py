@@ -20,7 +20,7 @@ def compacting_loop(model, strategy, task, first):
     """Run the search to its end.
 
     Args:
-        model: a `Decodable`; every tensor of its context and carry has rows of one source after the other.
+        model: a `Decodable`.
         strategy: has `open_rows`.
         task: `Task`, what stays the same.
         first: the first `Step`.
@@ -64,13 +64,16 @@ def compacting_loop(model, strategy, task, first):
 
 def _take(leaf, keep, size):
     """Take the sources `keep` of a leaf that has one row, or W, for each of `size` sources."""
+    if not _has_rows(leaf):
+        return leaf
     each = ops.shape(leaf)[0] // ops.maximum(size, 1)
     rows = ops.expand_dims(keep * each, 1) + ops.arange(each)
     return ops.take(leaf, ops.reshape(rows, (-1,)), axis=0)
 
 
 def _has_rows(leaf):
-    return ops.is_tensor(leaf) and len(leaf.shape) > 0
+    """Tell what has an entry for each source from what all sources share, whose size is fixed."""
+    return ops.is_tensor(leaf) and len(leaf.shape) > 0 and leaf.shape[0] is None
 
 
 def _rows_of(task):

@@ -96,7 +96,8 @@ class Decoding:
             `SearchResult`; without the prefix.
         """
         inputs, options = self._request(source, prefix, seeds)
-        return search(decodable(self.model), inputs, self.strategy, **options)
+        compact = not self.settings.jit_compile
+        return search(decodable(self.model), inputs, self.strategy, compact=compact, **options)
 
     @cached_property
     def steps(self) -> Steps:

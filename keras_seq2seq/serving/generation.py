@@ -57,7 +57,8 @@ class Generation:
             `SearchResult`; without the prompt.
         """
         inputs, options = self._request(prompts, seeds)
-        return search(decodable(self.model), inputs, self.strategy, **options)
+        compact = not self.settings.jit_compile
+        return search(decodable(self.model), inputs, self.strategy, compact=compact, **options)
 
     @cached_property
     def steps(self) -> Steps:

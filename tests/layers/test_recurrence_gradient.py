@@ -32,10 +32,19 @@ def gradients(run, cell, x, states, weighing):
 
 @pytest.mark.parametrize("name", CELLS)
 @pytest.mark.parametrize(
-    ("options", "jit_compile"),
-    [("plain", False), ("masked", False), ("reverse", False), ("all", False), ("all", True)],
+    ("options", "training", "jit_compile"),
+    [
+        ("plain", True, False),
+        ("masked", True, False),
+        ("reverse", True, False),
+        ("all", True, False),
+        ("all", True, True),
+        ("all", False, False),
+    ],
 )
-def test_the_gradient_is_that_of_the_steps(name: str, options: str, jit_compile: bool, rng) -> None:
+def test_the_gradient_is_that_of_the_steps(
+    name: str, options: str, training: bool, jit_compile: bool, rng
+) -> None:
     cell = make_cell(name, U)
     cell.build((None, None, D))
     for variable in cell.trainable_variables:
@@ -49,7 +58,7 @@ def test_the_gradient_is_that_of_the_steps(name: str, options: str, jit_compile:
     weighing = [tf.constant(rng.normal(size=shape), "float32") for shape in shapes]
 
     def ours(x, states):
-        return run_cell(cell, x, states, mask, reverse, keep)
+        return run_cell(cell, x, states, mask, reverse, keep, training)
 
     def theirs(x, states):
         return unrolled(cell, x, states, mask, reverse, keep)

@@ -8,6 +8,7 @@ import itertools
 import random
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import keras
 import numpy as np
@@ -35,6 +36,7 @@ SOURCE = np.array([[5, 6, 7, 8, 9, 3], [10, 11, 3, 0, 0, 0], [3, 0, 0, 0, 0, 0]]
 TARGET = np.random.default_rng(1).integers(4, V, (B, 7)).astype("int32")
 TARGET[:, 0] = 2
 PROMPTS = np.array([1, 3, 2])
+GREEDY, BEAM = ks.search.Greedy(), ks.search.Beam(3)
 
 Mix = dict[str, object]
 
@@ -64,8 +66,8 @@ def covering_mixes(seed: int = 0) -> list[Mix]:
 MIXES = covering_mixes()
 
 
-def label(mix: Mix) -> str:
-    return "-".join(str(value) for value in mix.values())
+def label(part: Any) -> str:
+    return "-".join(str(value) for value in part.values()) if isinstance(part, dict) else type(part).__name__
 
 
 @pytest.fixture(autouse=True)
@@ -148,11 +150,11 @@ def exported_mixes() -> list[Mix]:
     return list(chosen.values())
 
 
-def check_export(mix: Mix, directory: Path) -> None:
-    """Compare with memory, through TensorFlow's C interface with XLA off, greedy and beam."""
+def check_export(mix: Mix, directory: Path, *strategies: Any) -> None:
+    """Compare with memory, through TensorFlow's C interface with XLA off."""
     letters = ks.text.Characters.build("abcdefghi")  # with the control ids as many as V
     texts = ["abc", "h", "ihgfedc"]
-    for number, strategy in enumerate((ks.search.Greedy(), ks.search.Beam(3))):
+    for number, strategy in enumerate(strategies):
         model = build(mix)
         if mix["kind"] == "seq2seq":
             served = ks.Translator(model, letters, strategy=strategy, max_length=12, max_source_length=12)
@@ -160,13 +162,15 @@ def check_export(mix: Mix, directory: Path) -> None:
         else:
             served = ks.Generator(model, letters, strategy, max_new_tokens=9)
             name = "completion"
-        path = served.export(directory / str(number))
+        path = served.export(directory / str(number), samples=texts[:1])
         assert run_signature(path, "serving_default", {"text": texts})[name] == served(texts)
 
 
-@pytest.mark.parametrize("mix", exported_mixes(), ids=label)
-def test_exported_mixes_answer_as_in_memory(mix: Mix, tmp_path: Path) -> None:
-    check_export(mix, tmp_path)
+@pytest.mark.parametrize(
+    ("mix", "strategy"), list(zip(exported_mixes(), [BEAM, GREEDY, GREEDY, BEAM], strict=True)), ids=label
+)
+def test_exported_mixes_answer_as_in_memory(mix: Mix, strategy: Any, tmp_path: Path) -> None:
+    check_export(mix, tmp_path, strategy)
 
 
 def test_what_is_exported_are_four_mixes() -> None:
@@ -181,4 +185,4 @@ def test_mixes_drawn_at_random(seed: int, tmp_path: Path) -> None:
     mix = {name: draw.choice(values) for name, values in CHOICES.items()}
     check(mix, tmp_path / "model.keras")
     if seed % 10 == 0:
-        check_export({**mix, "policy": "float32"}, tmp_path)
+        check_export({**mix, "policy": "float32"}, tmp_path, GREEDY, BEAM)

@@ -8,6 +8,7 @@ from families import LIMIT, STRATEGIES, Family
 from scripted import BOS, ScriptedModel, tables
 
 from keras_seq2seq.models import FullPass
+from keras_seq2seq.models.protocol import DecodeState
 from keras_seq2seq.search import Beam, Greedy, NoRepeatedNgram, SearchResult, search
 
 IDS, ROW = tf.TensorSpec([None, None], tf.int32), tf.TensorSpec([None], tf.int32)
@@ -67,6 +68,31 @@ def test_a_model_that_reads_everything_anew() -> None:
     family = families.make("language_model")
     inputs = {"target": family.rows[:12]}
     plain, compacted, _ = pair(FullPass(family.model), inputs, Greedy(), row_limit=np.arange(12))
+    assert_same(plain, compacted)
+
+
+class Sharing(ScriptedModel):
+    """Keeps in context and carry what belongs to no source."""
+
+    def start(self, inputs, max_length, hypotheses=1):
+        context, carry, token = super().start(inputs, max_length, hypotheses)
+        slope = tf.linspace(-1.0, 1.0, self.table.shape[-1])[tf.newaxis]  # [1, V]
+        return DecodeState(context | {"slope": slope}, carry | {"steps": tf.constant(0)}, token)
+
+    def step(self, token, index, carry, context):
+        logits, next_carry = super().step(token, index, carry, context)
+        steps = carry["steps"] + 1
+        return logits + context["slope"] * tf.cast(steps % 3, "float32"), next_carry | {"steps": steps}
+
+    def reorder(self, carry, parent):
+        return super().reorder({"state": carry["state"]}, parent) | {"steps": carry["steps"]}
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=STRATEGIES)
+def test_what_all_sources_share_stays_whole(strategy) -> None:
+    row = np.arange(20)
+    options = {"row_limit": row % (LIMIT + 1), "seeds": row}
+    plain, compacted, _ = pair(Sharing(tables(20, 9)), {"source": row[:, None]}, strategy, **options)
     assert_same(plain, compacted)
 
 
