@@ -13,6 +13,9 @@ model.fit(batches, epochs=10)
 Batches are global: each replica takes its share of the rows. Their weights sum to 1 over the global batch, so
 that losses and updates are those of one device, however uneven the lengths and the last batch are. A batch
 needs at least one row for each replica.
+
+Clip through `GlobalBatch`, which clips the gradient of the whole batch; without it Keras clips those of each
+replica before it adds them.
 """
 
 import json
@@ -21,20 +24,42 @@ from typing import Any
 
 import tensorflow as tf
 
-__all__ = ["NAMES", "MultiWorkerMirroredStrategy", "strategy"]
+__all__ = ["NAMES", "MirroredStrategy", "MultiWorkerMirroredStrategy", "strategy"]
 
 NAMES = ("auto", "one_device", "mirrored", "multi_worker", "tpu")
 
 
-class MultiWorkerMirroredStrategy(tf.distribute.MultiWorkerMirroredStrategy):
+class _CopiesBatches:
+    """Batches that are cut for the replicas are copies, which a step may overwrite.
+
+    TensorFlow takes over the memory of a NumPy array that a generator or `tf.numpy_function` gives, if it
+    starts at a multiple of 64 bytes. It never writes into such an array, but it does into a part of one: an
+    operation that needs a replica's part for the last time puts its result there. An array that is given
+    again in the next epoch, such as those of a `keras.utils.PyDataset`, would come back changed.
+    """
+
+    def experimental_distribute_dataset(self, dataset: tf.data.Dataset, options: Any = None) -> Any:
+        """Distribute a dataset as TensorFlow does, with batches of its own."""
+        distribute: Any = super()  # of TensorFlow's strategy
+        return distribute.experimental_distribute_dataset(dataset.map(_copy), options)
+
+
+def _copy(*batch: Any) -> Any:
+    """Copy the tensors of a batch, also those inside ragged and sparse ones."""
+    copy = tf.nest.map_structure(lambda x: tf.raw_ops.DeepCopy(x=x), batch, expand_composites=True)
+    return copy if len(copy) > 1 else copy[0]
+
+
+class MirroredStrategy(_CopiesBatches, tf.distribute.MirroredStrategy):
+    """TensorFlow's strategy for several devices of one machine, which leaves the arrays of the data alone."""
+
+
+class MultiWorkerMirroredStrategy(_CopiesBatches, tf.distribute.MultiWorkerMirroredStrategy):
     """TensorFlow's strategy for several workers, such that Keras 3's `fit` runs under it.
 
     Keras reduces a whole batch, in order to learn its shapes, and scalars along an axis that they do not have
     (https://github.com/keras-team/keras/issues/20585). Everything else is TensorFlow's. Each worker runs the
     same program with its own `TF_CONFIG` and the same batches in the same order, of which it takes its rows.
-
-    Known fault: with two workers the first epoch is that of one device, but the updates of later epochs
-    of one `fit` may differ from it (seen with metrics and validation data).
     """
 
     def reduce(self, reduce_op: Any, value: Any, axis: Any) -> Any:
@@ -75,7 +100,7 @@ def strategy(name: str = "auto") -> tf.distribute.Strategy:
     gpus = tf.config.list_logical_devices("GPU")
     devices = [device.name for device in gpus or tf.config.list_logical_devices("CPU")]
     if name == "mirrored":
-        return tf.distribute.MirroredStrategy(devices)
+        return MirroredStrategy(devices)
     return tf.distribute.OneDeviceStrategy(devices[0])
 
 

@@ -43,7 +43,9 @@ def two_replicas() -> tf.distribute.Strategy:
     One for all tests: TensorFlow numbers the all-reduces of each strategy from the same start, so that those
     of a second one in a process can meet the first one's.
     """
-    return tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+    from keras_seq2seq.distribute import MirroredStrategy
+
+    return MirroredStrategy(["CPU:0", "CPU:1"])
 
 
 @pytest.fixture
