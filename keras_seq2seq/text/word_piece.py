@@ -105,10 +105,12 @@ class WordPiece(Tokenizer):
         max_words = integer("max_words", max_words)
         counts = Splitter("punctuation", lowercase).count(text.replace("\0", " ") for text in texts(lines))
         # Longer words are unknown anyway, and the time to learn grows with the square of the length.
-        short = Counter({word: count for word, count in counts.items() if len(word.encode()) <= _MAX_BYTES})
-        if counts and not short:
+        long = [word for word in counts if len(word.encode()) > _MAX_BYTES]
+        for word in long:
+            del counts[word]
+        if long and not counts:
             raise ValueError(f"lines hold no word of at most {_MAX_BYTES} bytes to learn pieces from.")
-        words = most_frequent(short, None, min_count)[:max_words]
+        words = most_frequent(counts, None, min_count)[:max_words]
         return cls(
             _learn({word: counts[word] for word in words}, vocabulary_size - FIRST_ID), lowercase=lowercase
         )

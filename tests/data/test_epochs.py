@@ -38,6 +38,12 @@ MAKE: dict[str, Callable[[], Batches]] = {
     "in_chunks": lambda: pair_batches(shuffle_buffer=30, fixed_shapes=True),
     "uncounted": lambda: pair_batches(shuffle_buffer=30, count=False),
     "in_order": lambda: pair_batches(shuffle=False),
+    "cleaned": lambda: (
+        ParallelText.from_pairs([*PAIRS, *PAIRS[:50], ("a", ""), ("b", "b")])
+        .clean(max_ratio=9)
+        .shard(2, 1)
+        .batches(LETTERS, sentences_per_batch=5, seed=7, shuffle_buffer=20, max_length=25)
+    ),
     "lines": lambda: text().batches(LETTERS, tokens_per_batch=128, seed=7, shuffle_buffer=40),
     "random_blocks": lambda: text().blocks(LETTERS, 16, 4, seed=7),
     # 65,536 ids go to tf.data at a time, so these are several times that.

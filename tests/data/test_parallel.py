@@ -49,7 +49,7 @@ def test_more_lines_than_a_block_keep_their_order(tmp_path):
 
 
 def test_several_files_are_read_one_after_the_other(tmp_path):
-    sources = [write(tmp_path / "a1", "1\n2"), write(tmp_path / "a2.gz", "3\n")]
+    sources = [write(tmp_path / "a1", "1\n2"), write(tmp_path / "a2.gz", "\ufeff3\n")]  # each BOM is dropped
     targets = [write(tmp_path / "b1.gz", "x\ny"), write(tmp_path / "b2", "z\n")]
     assert list(ParallelText(sources, targets).pairs()) == [("1", "x"), ("2", "y"), ("3", "z")]
     with pytest.raises(ValueError, match="source names 2 files and target 1"):
