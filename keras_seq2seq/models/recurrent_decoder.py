@@ -154,9 +154,10 @@ class RecurrentDecoder(layers.Layer):
             last = ops.expand_dims(ops.sum(ops.cast(real, "int32"), axis=1) - 1, 1)
             last = ops.maximum(last, 0)
             token = ops.squeeze(ops.take_along_axis(target, last, axis=1), axis=1)
-            # A prompt's last token is read by the first step.
-            read = ops.expand_dims(ops.arange(ops.shape(target)[1] - 1), 0) < last
-            _, carry = self._full_pass(target[:, :-1], source, carry, read, False)
+            # A prompt's last token is read by the first step. The last column is never read, but a loop of no
+            # steps, for prompts of BOS alone, has no outputs whose shape TensorFlow would know.
+            read = ops.expand_dims(ops.arange(ops.shape(target)[1]), 0) < last
+            _, carry = self._full_pass(target, source, carry, read, False)
         if hypotheses > 1:
             carry = keras.tree.map_structure(lambda leaf: ops.repeat(leaf, hypotheses, axis=0), carry)
         return DecodeState({"source": source}, carry, token)

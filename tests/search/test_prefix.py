@@ -4,8 +4,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from families import LIMIT, STRATEGIES, Family
+from references import randomize
 from scripted import BOS, PAD
 
+from keras_seq2seq.layers import LuongAttention
+from keras_seq2seq.models import rnn_seq2seq
 from keras_seq2seq.search import Beam, Greedy, NoRepeatedNgram, Prompt, SearchResult, search
 
 ROWS = 12
@@ -42,6 +45,24 @@ def test_in_a_graph_of_unknown_length_the_prompt_may_be_bos_alone(family: Family
     eager = search(family.model, inputs, Greedy(), max_length=LIMIT)
     np.testing.assert_array_equal(result.tokens, eager.tokens)
     np.testing.assert_allclose(result.scores, eager.scores, atol=1e-5)
+
+
+@pytest.mark.parametrize("attention", [None, "dot"])
+@pytest.mark.parametrize("cell", ["lstm", "gru", "rnn"])
+def test_bos_alone_is_enough_for_recurrent_models_that_feed_nothing_back(cell: str, attention) -> None:
+    """They read a prompt as a whole."""
+    options = {"attention": LuongAttention(attention), "input_feeding": False} if attention else {}
+    model = rnn_seq2seq(9, cell=cell, units=6, bidirectional=False, **options)
+    randomize(model)
+    source, target = np.array([[5, 6, 3], [7, 3, 0]], "int32"), np.full((2, 1), BOS, "int32")
+
+    def found(source, target):
+        inputs = {"source": source, "target": target}
+        return search(model, inputs, Greedy(), max_length=LIMIT).tokens
+
+    spec = tf.TensorSpec([None, None], tf.int32)
+    compiled = tf.function(found, [spec, spec], autograph=False)
+    np.testing.assert_array_equal(compiled(source, target), found(source, None))
 
 
 def found_greedily(family: Family) -> list[list[int]]:

@@ -47,7 +47,8 @@ def make(family: str, tokenizer: ks.text.Tokenizer, strategy: Any) -> Any:
         )
     else:
         attention = {"bahdanau": ks.layers.BahdanauAttention(8), "luong": ks.layers.LuongAttention("general")}
-        model = ks.models.rnn_seq2seq(size, units=12, attention=attention.get(family), cell="gru")
+        options = {"input_feeding": False} if family == "luong" else {}
+        model = ks.models.rnn_seq2seq(size, units=12, attention=attention.get(family), cell="gru", **options)
     randomize(model, 0.8, seed=4)
     return ks.Translator(model, tokenizer, strategy=strategy, max_length=12, min_length=2, **RULES)
 
