@@ -14,8 +14,9 @@ Batches are global: each replica takes its share of the rows. Their weights sum 
 that losses and updates are those of one device, however uneven the lengths and the last batch are. A batch
 needs at least one row for each replica.
 
-Clip through `GlobalBatch`, which clips the gradient of the whole batch; without it Keras clips those of each
-replica before it adds them.
+Clip through `GlobalBatch`, which clips the gradient of the whole batch. Without it Keras clips those of each
+replica before it adds them, which the models of this library refuse. In float16 they leave a batch out in all
+replicas if it overflows in one.
 """
 
 import json

@@ -34,9 +34,14 @@ def in_place(batch: Batch) -> Batch:
     return tf.nest.map_structure(put, batch)
 
 
-def uneven_batches() -> list[Batch]:
-    """Make uneven lengths, pads alone in the second half of a batch, and a last batch of another size."""
+def uneven_batches(overflow: bool = False) -> list[Batch]:
+    """Make uneven lengths, pads alone in the second half of a batch, and a last batch of another size.
+
+    With `overflow` the gradients of the first batch's second half are not finite if the loss is scaled.
+    """
     batches = [make_batch([9, 1, 2, 1], 0), make_batch([7, 6, 0, 0], 1), make_batch([3, 1, 4], 2)]
+    if overflow:
+        batches[0][2][3, 0] = 1e38
     return [in_place(batch) for batch in batches]
 
 
@@ -46,11 +51,17 @@ OPTIMIZERS = {
     "accumulated": lambda: ks.training.GlobalBatch(
         keras.optimizers.SGD(0.5, momentum=0.9, global_clipnorm=0.1), steps=2
     ),
+    "scaled": lambda: keras.optimizers.LossScaleOptimizer(
+        keras.optimizers.SGD(0.5), initial_scale=16.0, dynamic_growth_steps=2
+    ),
 }
 
 
 def train(strategy, name, epochs=2):
-    """Return the losses of the epochs, of a validation, and the weights at the end."""
+    """Return the losses of the epochs, of a validation, and the weights at the end.
+
+    Where the loss is scaled, one batch overflows in one of two replicas; its scale stands in for the losses.
+    """
     with strategy.scope():
         model = small_model()
         model.compile(
@@ -58,8 +69,11 @@ def train(strategy, name, epochs=2):
             ks.training.SmoothedCrossentropy(0.1),
             weighted_metrics=[ks.training.TokenAccuracy()],
         )
-    data = as_dataset(uneven_batches())
+    data = as_dataset(uneven_batches(name == "scaled"))
     history = model.fit(data, epochs=epochs, validation_data=data, verbose=0).history
+    if name == "scaled":
+        state = {"scale": model.optimizer.dynamic_scale, "updates": model.optimizer.iterations}
+        history = {key: variable.numpy() for key, variable in state.items()}
     return {key: np.array(values) for key, values in history.items()}, model.get_weights()
 
 

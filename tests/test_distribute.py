@@ -7,11 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 from distributed_training import OPTIMIZERS, train, uneven_batches
-from token_batches import as_dataset
+from token_batches import as_dataset, small_model
 
 import keras_seq2seq as ks
 
@@ -37,6 +38,23 @@ def check_equal(found, expected):
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_two_replicas_are_one_device(one_device, two_replicas, name):
     check_equal(train(two_replicas, name), one_device[name])
+
+
+def test_an_overflow_is_left_out(one_device):
+    """The scale begins at 16, is halved for the first of three batches, and doubled after two good ones."""
+    assert one_device["scaled"][0] == {"scale": 16.0, "updates": 4}
+
+
+@pytest.mark.parametrize("clip", ["clipnorm", "global_clipnorm", "clipvalue"])
+def test_clipping_of_each_replica_by_itself_is_refused(two_replicas, clip):
+    with two_replicas.scope():
+        model = small_model()
+    message = f"{clip}=0.5 must be that of an optimizer in GlobalBatch: .* each of the 2 replicas by itself"
+    optimizer = keras.optimizers.SGD(0.5, **{clip: 0.5})
+    for wrapped in (optimizer, keras.optimizers.LossScaleOptimizer(optimizer)):
+        with pytest.raises(ValueError, match=message):
+            model.compile(wrapped, "mse")
+    model.compile(ks.training.GlobalBatch(optimizer), "mse")
 
 
 def free_ports(count):

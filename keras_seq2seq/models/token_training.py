@@ -16,11 +16,19 @@ class TokenTraining(keras.Model):
     """
 
     def compile(self, *args, **kwargs):
-        """Compile as `keras.Model.compile` does."""
+        """Compile as `keras.Model.compile` does.
+
+        Raises:
+            ValueError: under a strategy with several replicas, an optimizer that would clip the gradients
+                of each of them by itself.
+        """
         super().compile(*args, **kwargs)
+        strategy = getattr(self, "distribute_strategy", None)  # TensorFlow's, which owns new variables
+        replicas = 1 if strategy is None else strategy.num_replicas_in_sync
+        if self.optimizer is not None and replicas > 1:
+            _decide_for_all_replicas(self.optimizer, replicas)
         if hasattr(self, "token_loss"):  # compiled before; Keras would keep both
             return
-        strategy = getattr(self, "distribute_strategy", None)  # TensorFlow's, which owns new variables
         with strategy.scope() if strategy is not None else keras.name_scope("token_loss"):
             self.token_loss = keras.metrics.Mean(name="loss")
 
@@ -96,3 +104,32 @@ class TokenTraining(keras.Model):
                 f"the model has {len(self.weights)} weights, the file {count or 'does not say how many'}: "
                 "it was written by a model of another architecture."
             )
+
+
+def _decide_for_all_replicas(optimizer, replicas):
+    """Refuse clipping of each replica by itself, and leave a batch out in all replicas or in none."""
+    clipping = optimizer
+    if isinstance(optimizer, keras.optimizers.LossScaleOptimizer):
+        _check_all_replicas(optimizer)
+        clipping = optimizer.inner_optimizer
+    for name in ("clipnorm", "global_clipnorm", "clipvalue"):
+        value = getattr(clipping, name, None)
+        if value is not None:
+            raise ValueError(
+                f"{name}={value} must be that of an optimizer in GlobalBatch: without it Keras clips the "
+                f"gradients of each of the {replicas} replicas by itself."
+            )
+
+
+def _check_all_replicas(optimizer):
+    """Let a loss scale see the gradients of all replicas; Keras decides by those of the first alone."""
+    if "check_finite" in vars(optimizer):
+        return
+    check_own = optimizer.check_finite
+
+    def check_finite(grads):
+        overflow = ops.cast(ops.logical_not(check_own(grads)), "float32")
+        ((overflows, _),) = optimizer._all_reduce_sum_gradients([(overflow, None)])
+        return ops.equal(overflows, 0.0)
+
+    optimizer.check_finite = check_finite
