@@ -19,8 +19,10 @@ replica before it adds them, which the models of this library refuse. In float16
 replicas if it overflows in one.
 """
 
+import itertools
 import json
 import os
+from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -52,7 +54,17 @@ def _copy(*batch: Any) -> Any:
 
 
 class MirroredStrategy(_CopiesBatches, tf.distribute.MirroredStrategy):
-    """TensorFlow's strategy for several devices of one machine, which leaves the arrays of the data alone."""
+    """TensorFlow's strategy for several devices of one machine, which leaves the arrays of the data alone.
+
+    There may be several in a process. TensorFlow numbers the sums over the devices of each from the same
+    start, so that those of two strategies meet.
+    """
+
+    _made = itertools.count()
+
+    def __init__(self, devices: Sequence[str] | None = None):
+        self._collective_key_base = 100_000 * next(self._made)  # as TensorFlow's own tests do
+        super().__init__(devices)
 
 
 class MultiWorkerMirroredStrategy(_CopiesBatches, tf.distribute.MultiWorkerMirroredStrategy):

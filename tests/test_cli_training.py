@@ -6,6 +6,7 @@ import json
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import keras_seq2seq as ks
@@ -68,6 +69,29 @@ def test_the_second_go_went_on_from_the_first(folder):
     first, second = checkpoints(folder / "kept")
     assert (first.epoch, second.epoch) == (1, 2)
     assert second.logs[0] == first.logs[0]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(
+    ("strategy", "precision"),
+    [
+        ("mirrored", "mixed_float16"),
+        ("one_device", "mixed_bfloat16"),
+        ("one_device", "mixed_float16"),
+        ("mirrored", "mixed_bfloat16"),
+    ],
+)
+def test_strategies_and_precisions_train(folder, monkeypatch, strategy, precision):
+    """With accumulation, clipping, weight decay and BLEU."""
+    monkeypatch.chdir(folder)
+    output = f"{strategy}-{precision}"
+    # The last of an option counts.
+    own = ["--output", output, "--checkpoints", f"{output}-kept", "--strategy", strategy]
+    assert cli.main([*train_arguments("1"), *own, "--precision", precision]) == 0
+    (logs,) = json.loads((folder / output / "run.json").read_text())["epochs"]
+    assert np.isfinite(list(logs.values())).all()
+    assert isinstance(ks.Translator.load(folder / output)("Hello."), str)
 
 
 def test_plot_draws_every_curve(folder, capsys):

@@ -57,6 +57,22 @@ def test_clipping_of_each_replica_by_itself_is_refused(two_replicas, clip):
     model.compile(ks.training.GlobalBatch(optimizer), "mse")
 
 
+def test_strategies_of_one_process_do_not_meet():
+    """TensorFlow numbers the sums of each strategy from the same start; another shape would be an error."""
+    for size in (3, 5):
+        strategy = ks.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+
+        @tf.function
+        def add(strategy=strategy, size=size):
+            def replica():
+                return tf.distribute.get_replica_context().all_reduce("SUM", tf.ones([size]))
+
+            return strategy.experimental_local_results(strategy.run(replica))
+
+        for total in add():
+            np.testing.assert_array_equal(total, np.full(size, 2.0))
+
+
 def free_ports(count):
     sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
     ports = [each.getsockname()[1] for each in sockets]

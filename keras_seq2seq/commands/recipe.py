@@ -31,7 +31,12 @@ def add_options(add: Callable[..., Any], positive: Callable[[str], int]) -> None
         default="inverse_sqrt",
         help="fall of the learning rate after warm-up",
     )
-    add("--precision", choices=_PRECISIONS, default="float32", help="of the computation (default: float32)")
+    add(
+        "--precision",
+        choices=_PRECISIONS,
+        default="float32",
+        help="of the computation (default: float32; mixed_float16 is slow on a CPU)",
+    )
     add("--strategy", choices=_STRATEGIES, help="of tf.distribute (default: none, one device)")
     add("--accumulate", type=positive, default=1, metavar="N", help="batches to an update (default: 1)")
     add("--clip-norm", type=_share, metavar="X", help="the largest norm of the whole gradient")
