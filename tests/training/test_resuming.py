@@ -49,12 +49,15 @@ def test_five_and_five_steps_are_ten(tmp_path):
         assert [each.step for each in checkpoints(cut)] == [each.step for each in checkpoints(whole)]
 
 
-def kill_at_random(directory, inside, most):
-    """Kill and restart a run until so many kills fell into a save; give these, all, and the last step."""
+def kill_at_random(directory, least, inside, most):
+    """Kill and restart a run so many times at least, and until so many kills fell into a save.
+
+    Print how many there were of both, and give the last step.
+    """
     shared = SERVER.RawArray("q", 2)  # without a lock, which would die with its holder
     hits = kills = 0
     generator = random.Random(0)
-    while hits < inside:
+    while kills < least or hits < inside:
         assert kills < most
         process = start(directory, 10**6, 1, shared)
         before = time.monotonic()
@@ -85,9 +88,9 @@ def _check_directory(directory, saved):
             assert int(file["optimizer/inner_optimizer/vars/0"][()]) == each.step
 
 
-def check_kills(tmp_path, inside, most):
+def check_kills(tmp_path, **counts):
     directory = str(tmp_path / "killed")
-    last = kill_at_random(directory, inside, most)
+    last = kill_at_random(directory, **counts)
     resumed = finish(directory, last + 3)
     straight = finish(str(tmp_path / "straight"), last + 3)
     check_equal(resumed, straight)
@@ -95,10 +98,12 @@ def check_kills(tmp_path, inside, most):
     assert not [name for name in names if name.startswith(".")], "what killed saves left behind is removed"
 
 
+@pytest.mark.timeout(900)
 def test_a_run_survives_kills_inside_saves(tmp_path):
-    check_kills(tmp_path, 10, 60)
+    check_kills(tmp_path, least=10, inside=10, most=60)
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)
 def test_a_run_survives_many_kills(tmp_path):
-    check_kills(tmp_path, 100, 600)
+    check_kills(tmp_path, least=100, inside=10, most=300)
