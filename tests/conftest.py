@@ -18,6 +18,10 @@ tf.config.set_logical_device_configuration(
     tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 2
 )
 
+# Small graphs that run once or twice: to optimise them takes a third of the time of all tests. Exports are run
+# in other processes too, where they are optimised.
+tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
+
 
 @pytest.fixture(autouse=True)
 def _seed() -> None:
