@@ -11,7 +11,18 @@ from references import log_softmax
 from keras_seq2seq.models.protocol import DecodeState, reorder_rows
 from keras_seq2seq.search import SearchResult, search
 
-__all__ = ["BOS", "EOS", "PAD", "Found", "ScriptedModel", "enumerate_all", "plain_beam", "run", "tables"]
+__all__ = [
+    "BOS",
+    "EOS",
+    "PAD",
+    "Blocked",
+    "Found",
+    "ScriptedModel",
+    "enumerate_all",
+    "plain_beam",
+    "run",
+    "tables",
+]
 
 PAD, UNK, BOS, EOS = range(4)
 
@@ -76,6 +87,26 @@ class ScriptedModel:
         return log_softmax(logits)
 
 
+class Blocked(ScriptedModel):
+    """A scripted model after whose tokens few may follow, and often none.
+
+    Args:
+        rows: N.
+        banned: the logit of what may not.
+    """
+
+    def __init__(self, rows: int, banned: float = -1e9) -> None:
+        table = tables(rows, 8, seed=6)
+        blocked = np.random.default_rng(6).random(table.shape) < 0.7
+        super().__init__(np.where(blocked, np.float32(banned), table))
+        self.plain = ScriptedModel(np.where(blocked, -np.inf, table))
+
+    def log_probabilities(self, source: int, tokens: Sequence[int], min_length: int = 0) -> np.ndarray:
+        """Return log P of each next token `[V]`, -inf or NaN where none may follow."""
+        with np.errstate(invalid="ignore"):
+            return self.plain.log_probabilities(source, tokens, min_length)
+
+
 def normalize(log_probability: float, length: int, penalty: str, a: float) -> float:
     """Score by the documented formulas."""
     return log_probability / (length if penalty == "average" else (5 + length) / 6) ** a
@@ -102,16 +133,20 @@ def plain_beam(
             for token, step_score in enumerate(model.log_probabilities(source, tokens, min_length))
             if np.isfinite(step_score)
         ]
+        if not candidates:
+            break
         candidates = sorted(candidates, reverse=True)[: 2 * width]
         ended = [c for c in candidates[:width] if c[1][-1] == EOS]
         finished += [(normalize(score, len(tokens), penalty, a), tokens) for score, tokens in ended]
         finished = sorted(finished, reverse=True)[:width]
         open_ = [c for c in candidates if c[1][-1] != EOS][:width]
-        if len(finished) == width and stop != "never":
+        if len(finished) == width and open_ and stop != "never":
             reachable = [normalize(open_[0][0], n, penalty, a) for n in range(step + 2, limit + 1)]
             if stop == "first" or finished[-1][0] >= max(reachable, default=-np.inf):
                 break
-    rest = [Found(tokens, normalize(score, len(tokens), penalty, a), False) for score, tokens in open_]
+    rest = [
+        Found(tokens, normalize(score, max(len(tokens), 1), penalty, a), False) for score, tokens in open_
+    ]
     return [Found(tokens, score, True) for score, tokens in finished] + rest
 
 

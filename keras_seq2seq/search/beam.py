@@ -63,7 +63,7 @@ class Beam:
         if self.width < 1:
             raise ValueError(f"width must be at least 1, received {self.width}.")
         penalty = self.length_penalty
-        if not isinstance(penalty, (int, float)) or not math.isfinite(penalty):
+        if isinstance(penalty, bool) or not isinstance(penalty, (int, float)) or not math.isfinite(penalty):
             raise ValueError(f"length_penalty must be a finite number, received {penalty!r}.")
         covers = self.coverage_penalty
         if isinstance(covers, bool) or not isinstance(covers, (int, float)) or not 0 <= covers < math.inf:
@@ -120,8 +120,11 @@ class Beam:
             **self._finish(state, score, parent, token_score, may_finish, index, limits),
         }
         new["frozen"] = self._is_frozen(new, index, limits)
-        state = {name: _unless(state["frozen"], new[name], state[name]) for name in state}
-        return next_token, next_parent, state
+        # Nothing at all is possible: a dead end, where the source is left as it is.
+        stuck = score[:, 0] <= IMPOSSIBLE / 2
+        keep = ops.logical_or(state["frozen"], stuck)
+        state = {name: _unless(keep, new[name], state[name]) for name in state}
+        return next_token, next_parent, {**state, "frozen": ops.logical_or(state["frozen"], stuck)}
 
     def _candidates(self, logits, log_probability):
         """Return the best min(2W, WV) extensions.
@@ -133,9 +136,10 @@ class Beam:
         vocabulary = logits.shape[-1]
         best = min(2 * self.width, vocabulary)
         values, tokens = top_k(logits, best)  # [B, W, 2W]
-        values = values - ops.logsumexp(logits, axis=-1, keepdims=True)
-        # A banned token, and whatever continues an impossible hypothesis, is exactly IMPOSSIBLE.
-        values = ops.where(values < BANNED / 2, IMPOSSIBLE, values)
+        # A banned token, and whatever continues an impossible hypothesis, is exactly IMPOSSIBLE; the former
+        # before normalising, which would make tokens that are all banned probable.
+        normaliser = ops.logsumexp(logits, axis=-1, keepdims=True)
+        values = ops.where(values > BANNED / 2, values - normaliser, IMPOSSIBLE)
         total = values + ops.expand_dims(log_probability, -1)
         flat = -1, self.width * best
         score, place = ops.top_k(

@@ -1,13 +1,15 @@
 """Constraints: small callables from logits to logits, applied before anything is normalised.
 
 A constraint is called as `constraint(logits, progress)` with logits `[B, W, V]` and a `Progress`, and returns
-logits of the same shape. A banned token has the finite value `BANNED`: it never wins and never becomes NaN.
+logits of the same shape. A banned token has the finite value `BANNED`: it never becomes NaN, and no search
+takes a token whose logit is below half of that, be it the only one.
 
 Legend: B sources, W hypotheses, L maximum length, V vocabulary.
 """
 
 from typing import Any, NamedTuple
 
+import numpy as np
 from keras import ops
 
 from keras_seq2seq.search.prompts import Prompt
@@ -45,10 +47,14 @@ def ban(logits, ids, when=True):
 class ForbiddenTokens(NamedTuple):
     """Never generate `ids`."""
 
-    ids: tuple
+    ids: tuple[int, ...]
 
     def __call__(self, logits, progress):
         """Ban the ids in every step."""
+        if not isinstance(self.ids, tuple) or not all(
+            isinstance(each, (int, np.integer)) for each in self.ids
+        ):
+            raise TypeError(f"ids must be a tuple of integers, received {self.ids!r:.80}.")
         return ban(logits, self.ids) if self.ids else logits
 
 
@@ -73,8 +79,8 @@ class NoRepeatedNgram(NamedTuple):
 
     def __call__(self, logits, progress):
         """Ban what followed the last `size` - 1 tokens before."""
-        if self.size < 1:
-            raise ValueError(f"size must be at least 1, received {self.size}.")
+        if not isinstance(self.size, (int, np.integer)) or self.size < 1:
+            raise ValueError(f"size must be an integer of at least 1, received {self.size!r}.")
         vocabulary, before = logits.shape[-1], self.size - 1
         tokens = progress.prompt.join(progress.tokens)  # [B, W, P+L]
         known = ops.reshape(progress.prompt.lengths + progress.index, (-1, 1, 1))
@@ -98,7 +104,4 @@ class NoRepeatedNgram(NamedTuple):
 
 def _shift_left(tokens, by):
     """Let place j hold what stood at place j + `by`; the end is filled with -1."""
-    if by == 0:
-        return tokens
-    tail = ops.full_like(tokens[..., :1], -1)
-    return ops.concatenate([tokens[..., by:], *[tail] * by], axis=-1)
+    return ops.pad(tokens, ((0, 0), (0, 0), (0, by)), constant_values=-1)[..., by:] if by else tokens

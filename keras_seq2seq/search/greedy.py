@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from keras import ops
 
 from keras_seq2seq.search.buffer import write
+from keras_seq2seq.search.constraints import BANNED
 from keras_seq2seq.search.result import SearchResult
 from keras_seq2seq.search.top_k import top_k
 
@@ -35,7 +36,7 @@ class Greedy:
         logits = logits[:, 0]  # [B, V]
         highest, best = (part[:, 0] for part in top_k(logits, 1))
         log_probability = highest - ops.logsumexp(logits, axis=-1)
-        open_ = self.open_rows(state, index, limits)
+        open_ = ops.logical_and(self.open_rows(state, index, limits), highest > BANNED / 2)
         token = ops.where(open_, best, limits.pad_id)
         return (
             ops.expand_dims(token, 1),
@@ -53,8 +54,10 @@ class Greedy:
         return ops.expand_dims(state["tokens"], 1)
 
     def open_rows(self, state, index, limits):
-        """Say which rows have neither ended nor reached their limit, bool `[B]`."""
-        return ops.logical_and(ops.logical_not(state["finished"]), index < limits.row_limit)
+        """Say which rows have neither ended nor reached their limit nor a dead end, bool `[B]`."""
+        open_ = ops.logical_and(ops.logical_not(state["finished"]), index < limits.row_limit)
+        # A row where every token was banned has not grown.
+        return ops.logical_and(open_, state["lengths"] == index)
 
     def done(self, state, index, limits):
         """Say whether no row is open."""

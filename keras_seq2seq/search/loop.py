@@ -35,7 +35,9 @@ def search(
         min_length: the fewest tokens to generate, EOS included: an integer, or int32 `[B]`. Where it is more
             than the row's limit, the limit wins: the row may end with its last token.
         row_limit: int32 `[B]`, the most tokens for each row, at most `max_length`; default `max_length`.
-        constraints: callables from (logits `[B, W, V]`, `Progress`) to logits.
+        constraints: a list of callables from (logits `[B, W, V]`, `Progress`) to logits. Where they leave a
+            hypothesis no token at all, it goes no further: a beam drops it for others, and a source that
+            has no other comes back with what there was, unfinished.
         seeds: int32 `[B]`, for `Sampling`: a source's samples depend on its seed; default: on the strategy's
             seed and on the row.
         pad_id: never generated.
@@ -51,6 +53,7 @@ def search(
     Raises:
         ValueError: `max_length` below 1, or `min_length` above it; limits of another kind or shape; a
             coverage penalty for a model without attention to a source.
+        TypeError: no strategy, or constraints that are no list of callables.
     """
     covers = getattr(strategy, "coverage_penalty", 0.0) > 0
     if covers:

@@ -12,6 +12,8 @@ __all__ = ["SearchResult"]
 class SearchResult(NamedTuple):
     """The N best hypotheses of each source, best first, finished before unfinished.
 
+    Where a beam finds fewer than N, the other places are empty, unfinished, and have a score of -1e9.
+
     Attributes:
         tokens: int32 `[B, N, L]`, without BOS, ending in EOS when finished, then pads.
         lengths: int32 `[B, N]`, EOS counted.

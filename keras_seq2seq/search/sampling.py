@@ -3,8 +3,10 @@
 Legend: B sources, W samples of each, V vocabulary, L maximum length.
 """
 
+import math
 import random
 from dataclasses import dataclass
+from numbers import Integral, Real
 
 from keras import ops
 
@@ -16,6 +18,7 @@ from keras_seq2seq.search.top_k import top_k
 
 __all__ = ["Sampling"]
 
+_COLDEST = 1e-30  # a temperature that float32 holds
 _HALVINGS = 30  # of the interval that holds the threshold of top_p: exact to float32
 
 
@@ -47,16 +50,27 @@ class Sampling:
     seed: int | None = None
 
     def __post_init__(self):
-        if self.n < 1:
-            raise ValueError(f"n must be at least 1, received {self.n}.")
-        if not 0.0 < self.temperature < float("inf"):
-            raise ValueError(
-                f"temperature must be above 0, received {self.temperature}; Greedy takes the best token."
-            )
-        if self.top_k is not None and self.top_k < 1:
-            raise ValueError(f"top_k must be at least 1, received {self.top_k}.")
-        if self.top_p is not None and not 0.0 < self.top_p <= 1.0:
-            raise ValueError(f"top_p must be above 0 and at most 1, received {self.top_p}.")
+        self._check("n", Integral, lambda n: n >= 1, "an integer of at least 1")
+        self._check(
+            "temperature",
+            Real,
+            lambda value: 0.0 < value < math.inf,
+            "a finite number above 0",
+            "; Greedy takes the best token",
+        )
+        if self.top_k is not None:
+            self._check("top_k", Integral, lambda k: k >= 1, "an integer of at least 1, or None")
+        if self.top_p is not None:
+            self._check("top_p", Real, lambda p: 0.0 < p <= 1.0, "above 0 and at most 1, or None")
+        if self.seed is not None:
+            self._check("seed", Integral, lambda _: True, "an integer, or None")
+
+    def _check(self, name, kind, possible, expected, hint=""):
+        """Refuse what is no such number; keep it as Python's own, which can be saved."""
+        value = getattr(self, name)
+        if isinstance(value, bool) or not isinstance(value, kind) or not possible(value):
+            raise ValueError(f"{name} must be {expected}, received {value!r}{hint}.")
+        object.__setattr__(self, name, int(value) if kind is Integral else float(value))
 
     @property
     def width(self):
@@ -86,8 +100,7 @@ class Sampling:
         drawn = self._draw(logits, ops.expand_dims(uniform, -1))
         at_token = ops.squeeze(ops.take_along_axis(logits, ops.expand_dims(drawn, -1), axis=-1), -1)
         log_probability = at_token - ops.logsumexp(logits, axis=-1)
-        open_ = ops.expand_dims(index < limits.row_limit, 1)
-        open_ = ops.logical_and(ops.logical_not(state["finished"]), open_)
+        open_ = ops.logical_and(self._open(state, index, limits), at_token > BANNED / 2)
         token = ops.where(open_, drawn, limits.pad_id)
         new = {
             "uniforms": state["uniforms"],
@@ -100,7 +113,6 @@ class Sampling:
 
     def _draw(self, logits, uniform):
         """Draw from logits `[B, W, V]` by the inverse of the cumulative distribution at `[B, W, 1]`."""
-        logits = logits / self.temperature
         if self.top_k is not None:
             best = min(self.top_k, logits.shape[-1])
             logits, tokens = top_k(logits, best)
@@ -111,8 +123,9 @@ class Sampling:
     def _cut(self, logits):
         """Return the probabilities to draw from, unnormalised."""
         top = ops.max(logits, axis=-1, keepdims=True)
-        # A token far below the best one is banned, or as good as that.
-        weights = ops.where(logits > BANNED / 2, ops.exp(logits - top), 0.0)
+        # Divided when the best is 0, so that it stays so however small the temperature is.
+        scaled = (logits - top) / max(self.temperature, _COLDEST)
+        weights = ops.where(logits > BANNED / 2, ops.exp(scaled), 0.0)
         if self.top_p is None or self.top_p == 1.0:
             return weights
         # The largest threshold that keeps enough, found by halving: no sort over the vocabulary.
@@ -128,9 +141,14 @@ class Sampling:
         """Return the tokens so far, `[B, W, L]`."""
         return state["tokens"]
 
+    def _open(self, state, index, limits):
+        """Say which have neither ended nor reached their limit nor a dead end, bool `[B, W]`."""
+        open_ = ops.logical_and(ops.logical_not(state["finished"]), state["lengths"] == index)
+        return ops.logical_and(open_, ops.expand_dims(index < limits.row_limit, 1))
+
     def open_rows(self, state, index, limits):
-        """Say which sources have a hypothesis that has neither ended nor reached its limit, bool `[B]`."""
-        return ops.logical_and(ops.logical_not(ops.all(state["finished"], axis=1)), index < limits.row_limit)
+        """Say which sources have an open hypothesis, bool `[B]`."""
+        return ops.any(self._open(state, index, limits), axis=1)
 
     def done(self, state, index, limits):
         """Say whether no source is open."""

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from keras import ops
 
+from keras_seq2seq.search.checks import check_constraints, check_strategy
 from keras_seq2seq.search.constraints import ForbiddenTokens, MinimumLength, Progress
 from keras_seq2seq.search.limits import Limits, check_limits
 from keras_seq2seq.search.prompts import Prompt
@@ -64,6 +65,8 @@ def begin(
     eos_id=3,
 ):
     """Return `Task` and the first `Step`; the arguments are those of `search`."""
+    check_strategy(strategy)
+    check_constraints(constraints)
     check_limits(max_length, min_length, row_limit, seeds)
     inputs = dict(inputs)
     batch = ops.shape(next(iter(inputs.values())))[0]

@@ -6,6 +6,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import keras
 
+from keras_seq2seq.search.checks import check_strategy
 from keras_seq2seq.text import Tokenizer
 
 __all__ = [
@@ -99,10 +100,7 @@ def check_vocabulary(name: str, tokenizer: Tokenizer, size: int | None) -> None:
 
 def check_parts(strategy: Any, **tokenizers: Any) -> None:
     """Raise a TypeError for what is no search strategy or no tokenizer."""
-    if isinstance(strategy, type) or not hasattr(strategy, "advance"):
-        raise TypeError(
-            f"strategy must be one of keras_seq2seq.search such as Beam(4), received {strategy!r}."
-        )
+    check_strategy(strategy)
     for name, tokenizer in tokenizers.items():
         if not isinstance(tokenizer, Tokenizer):
             raise TypeError(f"{name} must be a tokenizer of keras_seq2seq.text, received {tokenizer!r}.")

@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from keras_seq2seq.search import Greedy, Sampling
 from keras_seq2seq.search.steps import advance, is_open
+from keras_seq2seq.text import PAD_ID
 
 __all__ = ["Steps", "check_streams", "chunks"]
 
@@ -43,7 +44,8 @@ class Steps:
         task, step, goes_on = start(*map(tf.convert_to_tensor, ids))
         while bool(goes_on):
             step, token, goes_on = proceed(*task, *step)
-            yield int(token)
+            if int(token) != PAD_ID:  # which stands for no token, where every one is ruled out
+                yield int(token)
 
     def _trace(self, count: int) -> tuple[Any, Any]:
         """Make both functions. Tensors pass between them; all else is the same in every call."""

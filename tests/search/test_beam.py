@@ -196,6 +196,7 @@ def test_fewer_candidates_than_places(limit: int) -> None:
         ({"width": 4, "n_best": 2.0}, "n_best must be an integer, received 2.0"),
         ({"width": 4, "length_penalty": float("nan")}, "length_penalty.*finite.*nan"),
         ({"width": 4, "length_penalty": None}, "length_penalty.*finite.*None"),
+        ({"width": 4, "length_penalty": True}, "length_penalty.*finite.*True"),
         ({"width": 4, "n_best": 5}, "n_best.*width of 4.*received 5"),
         ({"width": 4, "n_best": 0}, "n_best.*received 0"),
         ({"width": 4, "penalty": "google"}, "penalty.*'google'"),

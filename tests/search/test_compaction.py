@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from families import LIMIT, STRATEGIES, Family
-from scripted import BOS, ScriptedModel, tables
+from scripted import BOS, Blocked, ScriptedModel, tables
 
 from keras_seq2seq.models import FullPass
 from keras_seq2seq.models.protocol import DecodeState
@@ -45,6 +45,15 @@ def test_no_strategy_finds_anything_else(strategy) -> None:
     row = np.arange(40)
     options = {"row_limit": row % (LIMIT + 1), "min_length": row % 5, "seeds": row}
     plain, compacted, _ = pair(ScriptedModel(tables(40, 9)), {"source": row[:, None]}, strategy, **options)
+    assert_same(plain, compacted)
+    assert len(np.unique(plain.lengths[:, 0])) > 3
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=STRATEGIES)
+def test_rows_that_stop_at_dead_ends(strategy) -> None:
+    row = np.arange(40)
+    options = {"min_length": row % 7, "seeds": row}
+    plain, compacted, _ = pair(Blocked(40), {"source": row[:, None]}, strategy, **options)
     assert_same(plain, compacted)
     assert len(np.unique(plain.lengths[:, 0])) > 3
 

@@ -124,12 +124,18 @@ def test_no_ngram_comes_twice(model, strategy, mode: str) -> None:
     assert repeats > 0
 
 
+@pytest.mark.parametrize("size", [5, 6, 7, 30])
+@pytest.mark.parametrize("strategy", [Greedy(), Beam(3, n_best=3)], ids=repr)
+def test_an_ngram_longer_than_any_text_rules_nothing_out(model, strategy, size: int) -> None:
+    free = run("graph", model, SOURCES, strategy, max_length=5)
+    bound = run("graph", model, SOURCES, strategy, max_length=5, constraints=[NoRepeatedNgram(size)])
+    np.testing.assert_array_equal(free.tokens, bound.tokens)
+
+
 def test_a_token_may_be_kept_from_coming_twice(model) -> None:
     result = run("graph", model, SOURCES, Greedy(), max_length=5, constraints=[NoRepeatedNgram(1)])
     for tokens, length in zip(result.tokens[:, 0], result.lengths[:, 0], strict=True):
         assert len(set(tokens[:length].tolist())) == length
-    with pytest.raises(ValueError, match="size must be at least 1, received 0"):
-        run("eager", model, SOURCES, Greedy(), max_length=2, constraints=[NoRepeatedNgram(0)])
 
 
 @pytest.mark.parametrize("strategy", [Greedy(), Beam(3)])
@@ -193,6 +199,35 @@ class _Prompted(ScriptedModel):
 def test_bad_limits_are_named(model, options: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         run("eager", model, SOURCES, Greedy(), **options)
+
+
+@pytest.mark.parametrize(
+    ("constraints", "message"),
+    [
+        (None, "constraints must be a list of callables, received None"),
+        (ForbiddenTokens((5,)), r"constraints must be a list of callables, received ForbiddenTokens\(ids"),
+        ([3], "constraints must be a list of callables, received 3 in it"),
+        (
+            [NoRepeatedNgram],
+            "constraints must be a list of callables, received <class .*NoRepeatedNgram'> in",
+        ),
+        ([ForbiddenTokens(5)], "ids must be a tuple of integers, received 5"),  # type: ignore[arg-type]
+        ([ForbiddenTokens(("a",))], r"ids must be a tuple of integers, received \('a',\)"),  # type: ignore[arg-type]
+        ([NoRepeatedNgram(0)], "size must be an integer of at least 1, received 0"),
+        ([NoRepeatedNgram(2.0)], "size must be an integer of at least 1, received 2.0"),  # type: ignore[arg-type]
+    ],
+)
+def test_bad_constraints_are_named(model, constraints, message: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=message):
+        run("eager", model, SOURCES, Greedy(), max_length=2, constraints=constraints)
+
+
+@pytest.mark.parametrize("strategy", ["beam", None, Beam])
+def test_what_is_no_strategy_is_named(model, strategy) -> None:
+    with pytest.raises(
+        TypeError, match=r"strategy must be one of keras_seq2seq.search such as Beam\(4\), rec"
+    ):
+        run("eager", model, SOURCES, strategy, max_length=2)
 
 
 def test_a_misspelt_option_is_named(model) -> None:

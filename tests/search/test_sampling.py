@@ -80,6 +80,24 @@ def test_scores_are_those_of_the_model_and_results_are_in_order(strategy: Sampli
             assert score == pytest.approx(sum(steps), abs=1e-4)
 
 
+@pytest.mark.parametrize("shift", [0.0, -700.0, 1e4])
+@pytest.mark.parametrize("temperature", [1e-3, 1e-9, 1e-30, 1e-300])
+def test_towards_a_temperature_of_0_the_best_token_wins(temperature: float, shift: float) -> None:
+    """Wherever the logits lie: those of a model that ends in a log-softmax are all below 0."""
+    model = ScriptedModel(tables(ROWS, V, seed=5) + np.float32(shift))
+    cold = run("graph", model, SOURCES, Sampling(temperature=temperature, seed=1), max_length=LIMIT)
+    best = run("graph", model, SOURCES, Greedy(), max_length=LIMIT)
+    np.testing.assert_array_equal(cold.tokens, best.tokens)
+
+
+@pytest.mark.parametrize("options", [{}, {"top_k": V}, {"top_p": 0.9999}])
+def test_at_no_temperature_does_a_forbidden_token_come(options: dict) -> None:
+    hot = run("graph", MODEL, SOURCES, Sampling(50, temperature=1e30, seed=1, **options), max_length=LIMIT)
+    for row in range(ROWS):
+        for tokens, length in zip(hot.tokens[row], hot.lengths[row], strict=True):
+            assert not {PAD, BOS} & set(tokens[:length].tolist())
+
+
 def test_the_same_seed_draws_the_same_in_every_mode() -> None:
     tf.random.normal(())  # another user of random numbers
     first = run("eager", MODEL, SOURCES, Sampling(2, seed=3), max_length=LIMIT)
@@ -130,12 +148,20 @@ def test_random_numbers_are_uniform_and_unrelated() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"n": 0}, "n must be at least 1, received 0"),
-        ({"temperature": 0.0}, "temperature must be above 0, received 0.0"),
-        ({"temperature": float("nan")}, "temperature must be above 0, received nan"),
-        ({"top_k": 0}, "top_k must be at least 1, received 0"),
-        ({"top_p": 0.0}, "top_p must be above 0 and at most 1, received 0.0"),
-        ({"top_p": 1.5}, "top_p must be above 0 and at most 1, received 1.5"),
+        *[
+            ({name: value}, f"{name} must be {expected}, received {value!r}")
+            for name, values, expected in (
+                ("n", (0, 1.5, "3", True, None), "an integer of at least 1"),
+                ("top_k", (0, 2.5, "3", True), "an integer of at least 1, or None"),
+                ("top_p", (0.0, 1.5, "0.9", True, float("nan")), "above 0 and at most 1, or None"),
+                ("seed", (1.5, "3", True), "an integer, or None"),
+            )
+            for value in values
+        ],
+        *[
+            ({"temperature": value}, f"temperature must be a finite number above 0, received {value!r}")
+            for value in (0.0, -1, float("nan"), float("inf"), "hot", None, True)
+        ],
     ],
 )
 def test_impossible_values_are_named(options: dict, message: str) -> None:

@@ -49,6 +49,22 @@ def test_bytes_come_as_whole_characters(make_lm, strategy):
     assert any("\ufffd" in piece for piece in seen)
 
 
+def test_a_stream_ends_where_the_rules_leave_no_token(translator, texts):
+    """Two tokens may be written, once each, and no EOS before the sixth: after two there is nothing left."""
+    size = translator.target_tokenizer.vocabulary_size
+    rules = {"forbidden_tokens": [1, *range(6, size)], "no_repeat_ngram": 1, "min_length": 6}
+    parts = translator.model, translator.source_tokenizer, translator.target_tokenizer, translator.strategy
+    ruled = ks.Translator(*parts, **rules)
+    (best,) = ruled.translate(texts[0])[0]
+    assert sorted(best.tokens) == [4, 5]
+    assert not best.finished
+    assert "".join(ruled.stream(texts[0])) == best.text
+    source = [[*ruled.source_tokenizer.tokenize(texts[0]).numpy().tolist(), 3]]
+    seeds = [] if isinstance(ruled.strategy, ks.search.Greedy) else [[[7]]]
+    ids = [np.array(each, "int32") for each in (source, [[2]], *seeds)]
+    assert sorted(ruled.decoding.steps(*ids)) == [4, 5]
+
+
 def test_a_recurrent_model_streams(english, chinese, texts):
     sizes = english.vocabulary_size, chinese.vocabulary_size
     model = ks.models.rnn_seq2seq(*sizes, units=16, attention=ks.layers.LuongAttention("general"))
