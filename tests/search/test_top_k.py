@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+from keras import ops
 from scripted import EOS, ScriptedModel, found, plain_beam, run, tables
 
-from keras_seq2seq.search import Beam, Greedy
+from keras_seq2seq.search import Beam, Greedy, MinimumLength, NoRepeatedNgram, Sampling
 from keras_seq2seq.search.top_k import top_k
 
 # Divided by some block size, a prime, and so few that nothing is done by blocks.
@@ -56,3 +57,37 @@ def test_searches_over_a_large_vocabulary(mode: str) -> None:
     for row in range(3):
         assert [h.tokens for h in found(beam, row)] == [h.tokens for h in plain_beam(model, row, 4, 5)[:4]]
         assert found(greedy, row)[0].tokens == plain_beam(model, row, 1, 5)[0].tokens
+
+
+@pytest.mark.parametrize(
+    "strategy",
+    [
+        Greedy(),
+        Beam(4),
+        Beam(8, stop="bound"),
+        Sampling(2),
+        Sampling(top_k=40, top_p=0.9),
+        Sampling(top_p=0.9),
+    ],
+    ids=repr,
+)
+def test_no_search_sorts_or_normalises_a_whole_vocabulary(strategy, monkeypatch) -> None:
+    """Whatever sorts sees blocks alone, and log-probabilities are never computed for all tokens."""
+    vocabulary, seen = 30000, []
+
+    def recorded(name: str):
+        original = getattr(ops, name)
+
+        def call(x, *arguments, **options):
+            seen.append(name)
+            assert x.shape[-1] < vocabulary / 8, f"{name} of {x.shape}"
+            return original(x, *arguments, **options)
+
+        return call
+
+    for name in ("top_k", "sort", "argsort", "argmax", "softmax", "log_softmax"):
+        monkeypatch.setattr(ops, name, recorded(name))
+    rules = [MinimumLength(2, EOS), NoRepeatedNgram(2)]
+    model, source = ScriptedModel(np.zeros((2, 3, vocabulary), "float32")), np.zeros((2, 1), "int32")
+    run("graph", model, source, strategy, max_length=3, constraints=rules)
+    assert seen
