@@ -5,6 +5,7 @@ import os
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("KERAS_BACKEND", "tensorflow")
 
+import gc
 import random
 from collections.abc import Iterator
 
@@ -18,9 +19,16 @@ tf.config.set_logical_device_configuration(
     tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 2
 )
 
-# Small graphs that run once or twice: to optimise them takes a third of the time of all tests. Exports are run
-# in other processes too, where they are optimised.
+# To optimise small graphs that run once or twice takes a third of the time of all tests. Exports are run in
+# other processes too, where they are optimised.
 tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _collect() -> Iterator[None]:
+    """Free the graphs of a file's models before the next file's are made."""
+    yield
+    gc.collect()
 
 
 @pytest.fixture(autouse=True)

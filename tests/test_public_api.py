@@ -38,7 +38,13 @@ def parameters(function: Any) -> str:
     signature = inspect.signature(function)
     plain = [each.replace(annotation=inspect.Parameter.empty) for each in signature.parameters.values()]
     shown = str(inspect.Signature(plain))
-    return shown.replace("(self, ", "(").replace("(self)", "()").replace("(cls, ", "(").replace("(cls)", "()")
+    return (
+        shown.replace("(/, *args, **kwargs)", "(...)")
+        .replace("(self, ", "(")
+        .replace("(self)", "()")
+        .replace("(cls, ", "(")
+        .replace("(cls)", "()")
+    )
 
 
 def lines() -> Iterator[str]:
@@ -46,10 +52,10 @@ def lines() -> Iterator[str]:
     for room in ROOMS:
         for name in sorted(getattr(ks, room).__all__):
             thing, path = getattr(getattr(ks, room), name), f"{room}.{name}"
-            if isinstance(thing, type) and issubclass(thing, tuple):
+            if hasattr(thing, "_fields"):
                 yield f"{path}: {', '.join(thing._fields)}"
             elif isinstance(thing, type):
-                yield path + parameters(vars(thing).get("__init__", thing))
+                yield path + parameters(thing)
                 for method in methods(thing):
                     found = getattr(thing, method)
                     yield f"{path}.{method}" + (parameters(found) if callable(found) else "")

@@ -126,6 +126,8 @@ def test_a_recurrent_model_has_one_too():
         assert np.allclose(best.alignment.sum(axis=1), 1.0, atol=1e-5)
 
 
+# A machine may have no font for Chinese.
+@pytest.mark.filterwarnings("ignore:Glyph .* missing from font:UserWarning")
 def test_from_text_to_picture(greedy, texts, tmp_path):
     (best,) = greedy.translate(texts[1], return_alignment=True)[0]
     axes = ks.plots.attention_heatmap(best.alignment, best.source_pieces, best.pieces)

@@ -27,7 +27,7 @@ STRATEGIES: dict[str, Any] = {
     "greedy": ks.search.Greedy(),
     "beam": ks.search.Beam(3, length_penalty=0.6),
     "covering": ks.search.Beam(3, length_penalty=0.6, coverage_penalty=0.3),
-    "sampling": ks.search.Sampling(2, temperature=0.7, top_p=0.9),
+    "sampling": ks.search.Sampling(2, temperature=0.7, top_p=0.9, seed=0),
 }
 FAMILIES = ("bahdanau", "luong", "no attention", "transformer", "language model")
 RULES: dict[str, Any] = {"no_repeat_ngram": 3, "forbidden_tokens": [5]}
