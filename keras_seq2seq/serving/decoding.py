@@ -25,8 +25,7 @@ __all__ = ["Decoding"]
 class Decoding:
     """A model, a strategy and limits as compiled functions from ids to ids.
 
-    The functions are compiled on first use and kept; nothing else is. One graph serves all shapes, but under
-    XLA the search is compiled for each.
+    The functions are compiled on first use and kept; nothing else is. One graph serves all shapes.
 
     Args:
         model: a `Seq2Seq`, or any Keras model with the inputs `source` and `target`; see `models.FullPass`.
@@ -74,15 +73,20 @@ class Decoding:
         """
         settings = self.settings
         length = row_lengths(source)
-        # Bounded before it is an integer, which large numbers do not fit.
-        scaled = tf.cast(length, tf.float32) * settings.length_factor
-        scaled = tf.cast(tf.minimum(scaled, settings.max_length), tf.int32)
-        limit = tf.minimum(scaled + settings.length_offset, settings.max_length)
+        limit = self._limit_of(length)
         if prefix is not None:
             given = tf.maximum(row_lengths(prefix) - 1, 0)  # BOS is not part of the translation
             limit = tf.where(limit > given, limit - given, settings.length_offset)
             limit = tf.minimum(limit, tf.maximum(settings.max_length - given, 0))
         return tf.where(length > 0, limit, 0)
+
+    def _limit_of(self, length: Any) -> Any:
+        """Return how many tokens a translation of a source of `length` may have, int32."""
+        settings = self.settings
+        # Bounded before it is an integer, which large numbers do not fit.
+        scaled = tf.cast(length, tf.float32) * settings.length_factor
+        scaled = tf.cast(tf.minimum(scaled, settings.max_length), tf.int32)
+        return tf.minimum(scaled + settings.length_offset, settings.max_length)
 
     def decode(self, source: Any, prefix: Any = None, seeds: Any = None) -> SearchResult:
         """Search for the best hypotheses.
@@ -139,10 +143,8 @@ class Decoding:
         """Return L: an integer where shapes are fixed or positions limited, else no more than is needed."""
         if self.position_limit is not None:
             return self.settings.max_length
-        width = source.shape[1]
-        if self.settings.jit_compile and width is not None:
-            most = int(width * self.settings.length_factor) + self.settings.length_offset
-            return min(most, self.settings.max_length)
+        if self.settings.jit_compile:  # XLA knows shapes, but not what is in them
+            return self._limit_of(tf.shape(source)[1])
         return tf.maximum(tf.reduce_max(limit), 1)
 
     def alignment(self, source: Any, target: Any, *, look: Look) -> Any:

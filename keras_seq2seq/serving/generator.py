@@ -11,6 +11,7 @@ import numpy as np
 from keras_seq2seq.search import Greedy
 from keras_seq2seq.serving import bundle, saved_model
 from keras_seq2seq.serving.batching import in_batches, pad_for, pad_rows
+from keras_seq2seq.serving.buckets import XLABuckets
 from keras_seq2seq.serving.compiled import SCORE_LOGITS
 from keras_seq2seq.serving.generation import Generation, completions
 from keras_seq2seq.serving.generator_signatures import GeneratorFunctions
@@ -256,9 +257,9 @@ class Generator:
             return self.generation
         return Generation(self.model, strategy, self.settings)
 
-    def functions(self, n_best: int) -> GeneratorFunctions:
+    def functions(self, n_best: int, xla: XLABuckets | None = None) -> GeneratorFunctions:
         """Return what an export contains."""
-        return GeneratorFunctions(self, n_best)
+        return GeneratorFunctions(self, n_best, xla)
 
     def _complete(
         self, generation: Generation, prompts: list[np.ndarray], seeds: Any, n_best: int

@@ -8,6 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from keras_seq2seq.serving.buckets import XLABuckets, in_buckets, with_xla
 from keras_seq2seq.serving.generation import completions
 from keras_seq2seq.serving.graph import SEED, filled, require_one_each, text_function
 from keras_seq2seq.serving.seeds import lone_seeds, mixed
@@ -23,13 +24,19 @@ class GeneratorFunctions:
     Args:
         generator: a `Generator`.
         n_best: N of `generate_n_best`, at most the strategy's width.
+        xla: for which shapes XLA compiles the searches; None for no XLA at all.
     """
 
-    def __init__(self, generator: Any, n_best: int):
+    def __init__(self, generator: Any, n_best: int, xla: XLABuckets | None = None):
         self._generator = generator
         self._tokenizer = generator.tokenizer
         self._settings = generator.settings
-        self._generation, self._sampler = generator.generation, generator.sampler
+        self._generation = generator.generation
+        self._find, self._draw = generator.generation.search, generator.sampler.search
+        if xla is not None:
+            fast = with_xla(generator)
+            self._find = in_buckets(xla, fast.generation.search, self._find)
+            self._draw = in_buckets(xla, fast.sampler.search, self._draw)
         self._n_best = n_best
 
     def signatures(self) -> dict[str, Any]:
@@ -69,7 +76,7 @@ class GeneratorFunctions:
         """Draw one completion for each of the strings `[B]` by seeds int64 `[B]`; see `Generator.sample`."""
         require_one_each(text, seed=seed)
         prompts = self._prompts(text)
-        return _best(self._written(self._sampler.search(prompts, mixed(seed)[:, tf.newaxis]), prompts, 1))
+        return _best(self._written(self._draw(prompts, mixed(seed)[:, tf.newaxis]), prompts, 1))
 
     def score(self, text: Any) -> dict[str, Any]:
         """Return log P(text), float32 `[B]`, and the number of its tokens, int32 `[B]`."""
@@ -82,7 +89,7 @@ class GeneratorFunctions:
     def _complete(self, text: Any, count: int) -> tuple[Any, Any]:
         prompts = self._prompts(text)
         seeds = lone_seeds(self._generation.strategy, prompts)
-        return self._written(self._generation.search(prompts, seeds), prompts, count)
+        return self._written(self._find(prompts, seeds), prompts, count)
 
     def _prompts(self, text: Any) -> Any:
         """Return int32 `[B, P]`, BOS first."""

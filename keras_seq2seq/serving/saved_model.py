@@ -20,6 +20,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from keras_seq2seq.serving.buckets import XLABuckets
 from keras_seq2seq.serving.files import aside, explained, sync, sync_entry
 from keras_seq2seq.serving.graph import module_of
 from keras_seq2seq.serving.graph_ops import custom_ops
@@ -37,6 +38,7 @@ def export(
     *,
     version: int | None = None,
     n_best: int | None = None,
+    xla: XLABuckets | bool = False,
     samples: Sequence[str] = SAMPLES,
 ) -> str:
     """Write a translator or a generator as a SavedModel to `base_dir/<version>`.
@@ -65,12 +67,16 @@ def export(
         base_dir: the directory of all versions, which is made if need be. No version in it is ever changed.
         version: a number of 1 or more that is not taken; default: one more than the highest there is.
         n_best: N; default: the strategy's width.
+        xla: compile the searches by XLA, for `XLABuckets()` or others; other shapes, and translations with a
+            prefix, go without. TF Serving runs such an export only if it was started with
+            `--xla_cpu_compilation_enabled=true`.
         samples: texts that the export must answer as `served` does.
 
     Returns:
         The path of the new version.
 
     Raises:
+        TypeError: `xla` of another kind.
         ValueError: `version` or `n_best` out of range, or a version that exists.
         RuntimeError: an export that does not do what `served` does; nothing is left of it.
         OSError: a directory that cannot be written.
@@ -80,17 +86,26 @@ def export(
     check_n_best(n_best, served.strategy)
     if version is not None and (isinstance(version, bool) or not isinstance(version, int) or version < 1):
         raise ValueError(f"version must be an integer of at least 1, received {version!r}.")
+    buckets = _buckets(xla)
     served = _portable(served)
-    functions = served.functions(n_best)
+    functions = served.functions(n_best, buckets)
     with explained(base), aside(base) as work:
         _refuse_taken(base, version)
         path = os.path.join(work, "model")
-        _write(served, functions, path)
+        _write(served, functions, path, buckets)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # samples may be cut as any text may
             verify(path, served, functions, samples)
         sync(path)
         return _publish(path, base, version)
+
+
+def _buckets(xla: Any) -> XLABuckets | None:
+    if isinstance(xla, XLABuckets):
+        return xla
+    if not isinstance(xla, bool):
+        raise TypeError(f"xla must be True, False or XLABuckets, received {xla!r}.")
+    return XLABuckets() if xla else None
 
 
 def _portable(served: Served) -> Served:
@@ -101,7 +116,7 @@ def _portable(served: Served) -> Served:
     return served if strategy == served.strategy else served.with_strategy(strategy)
 
 
-def _write(served: Served, functions: Functions, path: str) -> None:
+def _write(served: Served, functions: Functions, path: str, xla: XLABuckets | None) -> None:
     signatures, module = functions.signatures(), module_of(served)
     _check_variables(signatures, module)
     tf.saved_model.save(module, path, signatures)
@@ -116,6 +131,7 @@ def _write(served: Served, functions: Functions, path: str) -> None:
             side: getattr(served, name).vocabulary_size for side, name in served.SIDES.items()
         },
         "custom_ops": custom_ops(path),
+        "xla": None if xla is None else dataclasses.asdict(xla),
         "fingerprint": fingerprint(served.model, list(tokenizers(served).values())),
     }
     os.mkdir(os.path.join(path, "assets.extra"))

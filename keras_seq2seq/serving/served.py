@@ -7,6 +7,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, Self
 import keras
 
 from keras_seq2seq.search.checks import check_strategy
+from keras_seq2seq.serving.buckets import XLABuckets
 from keras_seq2seq.text import Tokenizer
 
 __all__ = [
@@ -69,7 +70,7 @@ class Served(Protocol):
     def with_strategy(self, strategy: Any) -> Self:
         """Return the same with another search."""
 
-    def functions(self, n_best: int) -> Functions:
+    def functions(self, n_best: int, xla: XLABuckets | None = None) -> Functions:
         """Return what an export contains."""
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import tensorflow as tf
 
 from keras_seq2seq.data.encoding import encode_prefixes, encode_sources
+from keras_seq2seq.serving.buckets import XLABuckets, in_buckets, with_xla
 from keras_seq2seq.serving.graph import SEED, filled, require_one_each, text_function
 from keras_seq2seq.serving.seeds import lone_seeds, mixed
 from keras_seq2seq.serving.served import Expected
@@ -26,14 +27,20 @@ class TextFunctions:
     Args:
         translator: a `Translator`.
         n_best: N of `translate_n_best`, at most the strategy's width.
+        xla: for which shapes XLA compiles the searches without prefix; None for no XLA at all.
     """
 
-    def __init__(self, translator: Any, n_best: int):
+    def __init__(self, translator: Any, n_best: int, xla: XLABuckets | None = None):
         self._translator = translator
         self._source_tokenizer = translator.source_tokenizer
         self._target_tokenizer = translator.target_tokenizer
         self._n_best = n_best
         self._decoding, self._sampler = translator.decoding, translator.sampler
+        self._find, self._draw = self._decoding.search, self._sampler.search
+        if xla is not None:
+            fast = with_xla(translator)
+            self._find = in_buckets(xla, fast.decoding.search, self._find)
+            self._draw = in_buckets(xla, fast.sampler.search, self._draw)
         self._settings = translator.settings
         self._encode = text_function(self._encode_texts, "text")
 
@@ -88,7 +95,7 @@ class TextFunctions:
         """Draw a translation for each of the strings `[B]` by seeds int64 `[B]`; see `Translator.sample`."""
         require_one_each(text, seed=seed)
         source, blank = self._encode(text)
-        result = self._sampler.search(source, None, mixed(seed)[:, tf.newaxis])
+        result = self._draw(source, None, mixed(seed)[:, tf.newaxis])
         return _best(self._written(result, blank))
 
     def score(self, source: Any, target: Any) -> dict[str, Any]:
@@ -103,7 +110,8 @@ class TextFunctions:
         return {"score": score, "token_count": count}
 
     def _search(self, source: Any, prefix: Any = None) -> Any:
-        return self._decoding.search(source, prefix, lone_seeds(self._decoding.strategy, source))
+        search = self._find if prefix is None else self._decoding.search
+        return search(source, prefix, lone_seeds(self._decoding.strategy, source))
 
     def _encode_texts(self, text: Any) -> tuple[Any, Any]:
         """Return ids `[B, S]`, of blank text only pads, and which texts are blank, bool `[B]`."""

@@ -12,6 +12,7 @@ from keras_seq2seq.search import Beam
 from keras_seq2seq.serving import bundle, saved_model
 from keras_seq2seq.serving.alignment import Look, pieces, weights_of
 from keras_seq2seq.serving.batching import Rows, in_batches, pad_for, pad_rows
+from keras_seq2seq.serving.buckets import XLABuckets
 from keras_seq2seq.serving.compiled import SCORE_LOGITS
 from keras_seq2seq.serving.decoding import Decoding
 from keras_seq2seq.serving.results import Hypothesis, TargetScore, generated_ids, hypotheses, target_scores
@@ -328,9 +329,9 @@ class Translator:
             return self.decoding
         return Decoding(self.model, strategy, self.settings)
 
-    def functions(self, n_best: int) -> TextFunctions:
+    def functions(self, n_best: int, xla: XLABuckets | None = None) -> TextFunctions:
         """Return what an export contains."""
-        return TextFunctions(self, n_best)
+        return TextFunctions(self, n_best, xla)
 
     def _prefixes(self, prefixes: Sequence[Text], count: int) -> list[np.ndarray]:
         if isinstance(prefixes, str) or len(prefixes := listed("prefixes", prefixes)) != count:
