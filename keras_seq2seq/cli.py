@@ -1,4 +1,4 @@
-"""The command `keras-seq2seq`: train, translate, evaluate, export, prepare, plot.
+"""The command `keras-seq2seq`: train, translate, evaluate, export, inspect, prepare, plot.
 
 Bad input gives one line on standard error and exit status 2. What a command needs is imported when it runs.
 """
@@ -6,6 +6,7 @@ Bad input gives one line on standard error and exit status 2. What a command nee
 import argparse
 import contextlib
 import itertools
+import json
 import logging
 import os
 import sys
@@ -13,7 +14,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
-from keras_seq2seq.commands import plot, recipe
+from keras_seq2seq.commands import inspect, plot, recipe
 from keras_seq2seq.commands.prepare import add_prepare, prepare
 
 __all__ = ["main"]
@@ -74,6 +75,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_translate(commands)
     _add_evaluate(commands)
     _add_export(commands)
+    _add_inspect(commands)
     _add_plot(commands)
     add_prepare(commands, _positive).set_defaults(run=_prepare)
     return parser
@@ -139,7 +141,24 @@ def _add_export(commands: Any) -> None:
     )
     parser.add_argument("model", metavar="DIR", help="what train wrote")
     parser.add_argument("--output", required=True, metavar="BASE", help="the directory of all versions")
+    parser.add_argument(
+        "--xla", action="store_true", help="compile by XLA, which a server must be told to allow"
+    )
+    for name, default in (("batch-sizes", "1 8 32"), ("lengths", "16 32 64")):
+        about = f"rising {name.replace('-', ' ')} for --xla (default: {default})"
+        parser.add_argument(f"--xla-{name}", type=_positive, nargs="+", metavar="N", help=about)
     parser.set_defaults(run=_export)
+
+
+def _add_inspect(commands: Any) -> None:
+    parser = commands.add_parser(
+        "inspect",
+        help="say what an export is",
+        description="Print the signatures, sizes, settings and versions of an export, from its files.",
+    )
+    parser.add_argument("export", metavar="BASE", help="the directory of all versions, or one version")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.set_defaults(run=_inspect)
 
 
 def _add_plot(commands: Any) -> None:
@@ -298,7 +317,18 @@ def _evaluate(options: argparse.Namespace) -> None:
 
 
 def _export(options: argparse.Namespace) -> None:
-    print(_load(options).export(options.output))
+    from keras_seq2seq.serving import XLABuckets
+
+    given = {"batch_sizes": options.xla_batch_sizes, "lengths": options.xla_lengths}
+    with _bad_input("--xla: "):
+        buckets = XLABuckets(**{name: sizes for name, sizes in given.items() if sizes})
+    print(_load(options).export(options.output, xla=buckets if options.xla else False))
+
+
+def _inspect(options: argparse.Namespace) -> None:
+    with _bad_input():
+        found = inspect.read_export(options.export)
+    print(json.dumps(found, indent=2) if options.json else inspect.describe(found))
 
 
 def _prepare(options: argparse.Namespace) -> None:

@@ -3,6 +3,8 @@
 import keras
 from keras import layers
 
+from keras_seq2seq.layers.dropout import Dropout
+
 __all__ = ["AddNorm"]
 
 
@@ -42,7 +44,7 @@ class AddNorm(layers.Layer):
         self.dropout = dropout
         self.epsilon = epsilon
         self.norm = make_norm(normalization, epsilon, dtype=self.dtype_policy, name="norm")
-        self.dropout_layer = layers.Dropout(dropout, dtype=self.dtype_policy, name="dropout")
+        self.dropout_layer = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
         self.supports_masking = True
 
     def build(self, x_shape, y_shape=None):

@@ -11,6 +11,7 @@ import keras
 from keras import layers, ops
 
 from keras_seq2seq.layers.attend import masked_softmax
+from keras_seq2seq.layers.dropout import Dropout
 from keras_seq2seq.layers.masks import combine_masks
 
 __all__ = ["BahdanauAttention", "LuongAttention", "ScoreAttention"]
@@ -41,7 +42,7 @@ class ScoreAttention(layers.Layer):
         if not 0.0 <= dropout < 1.0:
             raise ValueError(f"dropout must be in [0, 1), received {dropout}.")
         self.dropout = dropout
-        self.dropout_layer = layers.Dropout(dropout, dtype=self.dtype_policy, name="dropout")
+        self.dropout_layer = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
         self.input_spec = layers.InputSpec(ndim=3)
 
     def project_key(self, key):

@@ -3,6 +3,7 @@
 import keras
 from keras import layers
 
+from keras_seq2seq.layers.dropout import Dropout
 from keras_seq2seq.layers.multi_head import fresh_initializer, projection_initializer, serialize_initializer
 
 __all__ = ["FeedForward"]
@@ -53,7 +54,7 @@ class FeedForward(layers.Layer):
         self.use_bias = use_bias
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
         self.output_initializer = keras.initializers.get(output_initializer or kernel_initializer)
-        self.dropout_layer = layers.Dropout(dropout, dtype=self.dtype_policy, name="dropout")
+        self.dropout_layer = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
         self.supports_masking = True
 
     def build(self, input_shape):

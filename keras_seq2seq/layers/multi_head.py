@@ -7,6 +7,7 @@ import keras
 from keras import layers, ops
 
 from keras_seq2seq.layers.attend import Segment, attend
+from keras_seq2seq.layers.dropout import Dropout
 from keras_seq2seq.layers.masks import causal_mask, combine_masks
 
 __all__ = ["MultiHeadAttention", "MultiHeadSelfAttention"]
@@ -66,7 +67,7 @@ class _HeadedAttention(layers.Layer):
         self.dropout = dropout
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
         self.output_initializer = keras.initializers.get(output_initializer or kernel_initializer)
-        self.dropout_layer = layers.Dropout(dropout, dtype=self.dtype_policy, name="dropout")
+        self.dropout_layer = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
         self.input_spec = layers.InputSpec(ndim=3)
         self.supports_masking = True
 

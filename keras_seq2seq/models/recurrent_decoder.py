@@ -9,9 +9,11 @@ from keras import layers, ops
 
 from keras_seq2seq.layers.attention import BahdanauAttention
 from keras_seq2seq.layers.cells import make_cell
+from keras_seq2seq.layers.dropout import Dropout
 from keras_seq2seq.layers.masks import combine_masks, padding_mask
 from keras_seq2seq.layers.recurrence import run_cell, scan_rows
 from keras_seq2seq.models.bridge import StateBridge
+from keras_seq2seq.models.projection import remember_projection
 from keras_seq2seq.models.protocol import DecodeState, reorder_rows
 from keras_seq2seq.models.recurrent_encoder import LOOPS_GAIN_BY_XLA, recurrent_keep
 
@@ -90,7 +92,7 @@ class RecurrentDecoder(layers.Layer):
         policy = self.dtype_policy
         self.cells = [make_cell(cell, units, dtype=policy, name=f"cell_{i}") for i in range(num_layers)]
         self.bridge = StateBridge(units, num_layers, self.cells[0].states, dtype=policy, name="bridge")
-        self.dropout_layer = layers.Dropout(dropout, dtype=policy, name="dropout")
+        self.dropout_layer = Dropout(dropout, dtype=policy, name="dropout")
         self.seed_generator = keras.random.SeedGenerator()
         self.supports_jit = LOOPS_GAIN_BY_XLA
 
@@ -129,7 +131,13 @@ class RecurrentDecoder(layers.Layer):
         """Predict the successor of every position of `[B, T]` (teacher forcing)."""
         source = self._project_memory(memory, memory_mask)
         features, _ = self._full_pass(target, source, self._first(memory), None, training)
-        return ops.reshape(self._logits(features), (-1, ops.shape(target)[1], self.embedding.vocabulary_size))
+        features = self._to_project(features)
+        shape = -1, ops.shape(target)[1], self.embedding.vocabulary_size
+        logits = ops.reshape(self._logits(features), shape)
+        if training is True:
+            layer = self.embedding.tokens if self.tie_embeddings else self.output_dense
+            remember_projection(logits, features, layer)
+        return logits
 
     def compute_output_spec(self, target, memory, memory_mask=None, training=None):
         """`[B, T]` -> `[B, T, V]`."""
@@ -168,7 +176,7 @@ class RecurrentDecoder(layers.Layer):
         projected = self.cells[0].project(x)
         states, fed = self._advance(projected, carry["states"], carry.get("fed"), context["source"])
         features = self._features(states[-1][0], x, fed, context["source"])
-        return self._logits(features), _carry(states, fed)
+        return self._logits(self._to_project(features)), _carry(states, fed)
 
     def reorder(self, carry, parent):
         """Gather the rows of the states; see `models.protocol`."""
@@ -309,12 +317,13 @@ class RecurrentDecoder(layers.Layer):
     def _drop(self, x, training):
         return self.dropout_layer(x, training=training) if self.dropout else x
 
-    def _logits(self, features):
-        if not self.tie_embeddings:
-            return ops.cast(self.output_dense(features), "float32")
-        if features.shape[-1] != self.embedding.model_dim:
-            features = self.to_embedding(features)
-        return ops.cast(self.embedding.logits(features), "float32")
+    def _to_project(self, features):
+        """Return what is projected to logits: features, of the embeddings' size where these are shared."""
+        fits = not self.tie_embeddings or features.shape[-1] == self.embedding.model_dim
+        return features if fits else self.to_embedding(features)
+
+    def _logits(self, x):
+        return ops.cast(self.embedding.logits(x) if self.tie_embeddings else self.output_dense(x), "float32")
 
     def get_config(self):
         """Return every constructor argument."""

@@ -7,6 +7,7 @@ import keras
 from keras import layers, ops
 
 from keras_seq2seq.layers.cells import make_cell
+from keras_seq2seq.layers.dropout import Dropout
 from keras_seq2seq.layers.masks import padding_mask
 from keras_seq2seq.layers.recurrence import run_cell
 
@@ -69,7 +70,7 @@ class RecurrentEncoder(layers.Layer):
             [make_cell(cell, units, dtype=self.dtype_policy, name=f"{way}_{i}") for way in directions]
             for i in range(num_layers)
         ]
-        self.dropout_layer = layers.Dropout(dropout, dtype=self.dtype_policy, name="dropout")
+        self.dropout_layer = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
         self.seed_generator = keras.random.SeedGenerator()
         self.supports_jit = LOOPS_GAIN_BY_XLA
 

@@ -16,8 +16,10 @@ from keras import layers, ops
 from keras_seq2seq.layers import Positions
 from keras_seq2seq.layers.add_norm import make_norm
 from keras_seq2seq.layers.attend import Segment
+from keras_seq2seq.layers.dropout import Dropout
 from keras_seq2seq.layers.masks import causal_mask, combine_masks, padding_mask
 from keras_seq2seq.models import cache
+from keras_seq2seq.models.projection import remember_projection
 from keras_seq2seq.models.protocol import DecodeState
 from keras_seq2seq.models.transformer_block import TransformerBlock
 
@@ -53,7 +55,7 @@ class _Stack(layers.Layer):
             )
             for i in range(num_layers)
         ]
-        self.dropout_layer = layers.Dropout(dropout, dtype=self.dtype_policy, name="dropout")
+        self.dropout_layer = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
         self.final_norm = None
         if self.block.get("placement", "pre") == "pre":
             normalization = self.block.get("normalization", "layer")
@@ -210,8 +212,11 @@ class TransformerDecoder(_Stack):
         """Predict the successor of every position of `[B, T]`."""
         cross = None if memory is None else self._project_memory(memory, memory_mask)
         x, _ = self._full_pass(target, None, causal=True, memory=cross, training=training)
-        logits = self._logits(x)
-        return ops.reshape(logits, (-1, ops.shape(target)[1], self.embedding.vocabulary_size))
+        logits = ops.reshape(self._logits(x), (-1, ops.shape(target)[1], self.embedding.vocabulary_size))
+        if training is True:
+            layer = self.embedding.tokens if self.tie_embeddings else self.output_dense
+            remember_projection(logits, x, layer)
+        return logits
 
     def compute_output_spec(self, target, memory=None, memory_mask=None, training=None):
         """`[B, T]` -> `[B, T, V]`."""

@@ -3,6 +3,8 @@
 import keras
 from keras import ops
 
+from keras_seq2seq.training.projected import Outcome, note_outcome, projected_crossentropy
+
 __all__ = ["SmoothedCrossentropy", "smoothed_crossentropy"]
 
 
@@ -63,6 +65,10 @@ class SmoothedCrossentropy(keras.losses.Loss):
     in [0, V)". Under XLA and on accelerators nothing can be raised in the midst of a step: the loss stays
     finite there, and wrong.
 
+    While a model of `keras_seq2seq.models` is trained, the loss is computed from what its logits are the
+    product of, in chunks, and the logits are not computed unless something else needs them. Gradients then
+    flow past the logits.
+
     Args:
         label_smoothing: e in [0, 1), the weight of the uniform distribution.
     """
@@ -78,7 +84,25 @@ class SmoothedCrossentropy(keras.losses.Loss):
         labels = ops.cast(y_true, "int32")
         if sample_weight is not None:
             labels = ops.where(ops.convert_to_tensor(sample_weight) > 0, labels, 0)
-        return super().__call__(y_true, y_pred, sample_weight) + _checked(labels, y_pred.shape[-1])
+        loss = self._projected(y_true, labels, y_pred, sample_weight)
+        if loss is None:
+            loss = super().__call__(y_true, y_pred, sample_weight)
+        return loss + _checked(labels, y_pred.shape[-1])
+
+    def _projected(self, y_true, labels, y_pred, weights):
+        """Return the loss from what the logits are the product of, or None where they do not say."""
+        parts = getattr(y_pred, "_projection_parts", None)
+        if parts is None or weights is None or self.reduction != "sum":
+            return None
+        weights = ops.cast(ops.convert_to_tensor(weights), "float32")
+        if tuple(weights.shape) != tuple(labels.shape):
+            return None
+        shape = ops.shape(labels)
+        x, kernel, bias = parts()
+        flat = ops.reshape(labels, (-1,)), ops.reshape(weights, (-1,))
+        loss, outcome = projected_crossentropy(*flat, x, kernel, bias, self.label_smoothing)
+        note_outcome(y_true, y_pred, Outcome(*(ops.reshape(part, shape) for part in outcome)))
+        return ops.cast(loss, self.dtype)
 
     def call(self, y_true, y_pred):
         """Return the loss of each position, `[B, T]`."""

@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from keras_seq2seq.training.losses import smoothed_crossentropy
+from keras_seq2seq.training.projected import outcome_of
 
 __all__ = ["Perplexity", "TokenAccuracy"]
 
@@ -20,9 +21,17 @@ class _TokenMean(keras.metrics.Metric):
         """Return the value of each position, `[B, T]`."""
         raise NotImplementedError
 
+    def _known(self, outcome):
+        """Return the same from an `Outcome` of the loss."""
+        raise NotImplementedError
+
     def update_state(self, y_true, y_pred, sample_weight=None):
         """Add a batch: labels int `[B, T]`, logits `[B, T, V]`, weights `[B, T]` (default: all real)."""
-        values = ops.cast(self.values(ops.cast(y_true, "int32"), y_pred), "float32")
+        outcome = None if sample_weight is None else outcome_of(y_true, y_pred)
+        if outcome is None:
+            values = ops.cast(self.values(ops.cast(y_true, "int32"), y_pred), "float32")
+        else:
+            values = self._known(outcome)
         real = ops.ones_like(values)
         if sample_weight is not None:
             real = ops.cast(ops.convert_to_tensor(sample_weight) > 0, "float32")
@@ -48,6 +57,10 @@ class TokenAccuracy(_TokenMean):
         at_label = ops.max(ops.where(hit, logits, ops.cast(-1e30, logits.dtype)), axis=-1)
         return at_label >= ops.max(logits, axis=-1)
 
+    def _known(self, outcome):
+        """Return what the loss has found right."""
+        return outcome.correct
+
 
 @keras.saving.register_keras_serializable(package="keras_seq2seq")
 class Perplexity(_TokenMean):
@@ -59,6 +72,10 @@ class Perplexity(_TokenMean):
     def values(self, labels, logits):
         """Return the cross-entropy of each position."""
         return smoothed_crossentropy(labels, logits)
+
+    def _known(self, outcome):
+        """Return what the loss has computed."""
+        return outcome.cross_entropy
 
     def result(self):
         """Return the perplexity so far."""

@@ -6,13 +6,8 @@ layers. Sentences have the lengths of captions, and words are drawn at random. A
 median of all rounds is shown. No test runs this.
 """
 
-import argparse
-import json
 import os
-import statistics
-import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -22,8 +17,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 from keras import layers, ops
-from rich.console import Console
-from rich.table import Table
+from report import arguments, in_turn, matrix_limit, report
 
 import keras_seq2seq as ks
 
@@ -132,8 +126,8 @@ def plain_loss(labels, logits):
     return normalizer - 0.9 * right - 0.1 * ops.mean(logits, axis=-1)
 
 
-def trainer(model: keras.Model, loss: Any, batches: list[Batch]) -> Callable[[], float]:
-    """Return a function that trains on all batches once and gives the seconds."""
+def trainer(model: keras.Model, loss: Any, batches: list[Batch]) -> Callable[[], Any]:
+    """Return a function that trains on all batches once."""
     model.compile(keras.optimizers.Adam(1e-3), loss, jit_compile=False)
     parts = [tf.data.Dataset.from_tensors(batch) for batch in batches]
     shape = {name: tf.TensorSpec([None, None], tf.int32) for name in ("source", "target")}
@@ -146,13 +140,7 @@ def trainer(model: keras.Model, loss: Any, batches: list[Batch]) -> Callable[[],
     options.autotune.enabled = False  # it can hold up the end of an epoch by ten seconds
     data = data.with_options(options)
 
-    def run() -> float:
-        start = time.perf_counter()
-        model.fit(data, shuffle=False, verbose=0)
-        return time.perf_counter() - start
-
-    run()  # traced
-    return run
+    return lambda: model.fit(data, shuffle=False, verbose=0)
 
 
 def measure(rounds: int, tokens: int) -> list[dict[str, Any]]:
@@ -165,11 +153,7 @@ def measure(rounds: int, tokens: int) -> list[dict[str, Any]]:
         for feed in (False, True)
         for name, (build, loss) in kinds.items()
     }
-    seconds: dict[Any, list[float]] = {key: [] for key in runs}
-    for _ in range(rounds):
-        for key, run in runs.items():
-            seconds[key].append(run())
-    speeds = {key: real / statistics.median(times) for key, times in seconds.items()}
+    speeds = {key: real / seconds for key, seconds in in_turn(runs, rounds).items()}
     return [
         {
             "model": name,
@@ -183,21 +167,10 @@ def measure(rounds: int, tokens: int) -> list[dict[str, Any]]:
 
 def main() -> None:
     """Measure, print and write."""
-    parser = argparse.ArgumentParser(description="Measure what training a recurrent model costs.")
-    parser.add_argument("--json", type=Path, help="also write the table to this file")
-    parser.add_argument("--quick", action="store_true", help="smaller batches and fewer rounds")
-    arguments = parser.parse_args()
-    found = measure(3 if arguments.quick else 5, 1024 if arguments.quick else 4096)
-    table = Table(title="training a recurrent model")
-    for name in found[0]:
-        table.add_column(name, justify="right")
-    for row in found:
-        table.add_row(*map(str, row.values()))
-    Console(width=120).print(table)
-    if arguments.json is not None:
-        aside = arguments.json.with_name(arguments.json.name + ".part")
-        aside.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
-        aside.replace(arguments.json)
+    options = arguments("Measure what training a recurrent model costs.")
+    found = measure(3 if options.quick else 5, 1024 if options.quick else 4096)
+    machine = {"matrix limit, GFLOP/s": round(matrix_limit())}
+    report({"training a recurrent model": found, "machine": [machine]}, options.json)
 
 
 if __name__ == "__main__":

@@ -7,14 +7,9 @@ that another process on the machine hits all of them alike. No test runs this.
 Legend: B sources, V vocabulary.
 """
 
-import argparse
-import json
 import os
-import statistics
-import time
 from collections.abc import Callable, Mapping
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -23,28 +18,18 @@ os.environ.setdefault("KERAS_BACKEND", "tensorflow")
 import numpy as np
 import tensorflow as tf
 from keras import ops
-from rich.console import Console
-from rich.table import Table
+from report import Row, arguments, in_turn, report
 
 from keras_seq2seq.models import transformer_seq2seq
 from keras_seq2seq.search import Beam, Greedy, search
 from keras_seq2seq.search.top_k import top_k
 
 BOS, EOS = 2, 3
-Row = dict[str, Any]
 
 
 def milliseconds(variants: Mapping[Any, Callable[[], Any]], rounds: int) -> dict[Any, float]:
     """Run all variants in turn, and return each one's median."""
-    for run in variants.values():
-        run()  # traced and compiled
-    seen: dict[Any, list[float]] = {name: [] for name in variants}
-    for _ in range(rounds):
-        for name, run in variants.items():
-            start = time.perf_counter()
-            run()
-            seen[name].append((time.perf_counter() - start) * 1e3)
-    return {name: round(statistics.median(times), 3) for name, times in seen.items()}
+    return {name: round(1e3 * seconds, 3) for name, seconds in in_turn(variants, rounds).items()}
 
 
 def choice_of_tokens(rounds: int, quick: bool) -> list[Row]:
@@ -157,31 +142,11 @@ TABLES = {
 }
 
 
-def print_table(console: Console, title: str, rows: list[Row]) -> None:
-    """Print rows with all their columns."""
-    columns = list(dict.fromkeys(name for row in rows for name in row))
-    table = Table(title=title)
-    for column in columns:
-        table.add_column(column, justify="right")
-    for row in rows:
-        table.add_row(*(str(row.get(column, "")) for column in columns))
-    console.print(table)
-
-
 def main() -> None:
     """Measure, print and write."""
-    parser = argparse.ArgumentParser(description="Measure what the search costs.")
-    parser.add_argument("--json", type=Path, help="also write the tables to this file")
-    parser.add_argument("--quick", action="store_true", help="fewer sizes and rounds")
-    arguments = parser.parse_args()
-    console, found = Console(width=120), {}
-    for title, measure in TABLES.items():
-        found[title] = measure(3 if arguments.quick else 11, arguments.quick)
-        print_table(console, title, found[title])
-    if arguments.json is not None:
-        aside = arguments.json.with_name(arguments.json.name + ".part")
-        aside.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
-        aside.replace(arguments.json)
+    options = arguments("Measure what the search costs.")
+    rounds = 3 if options.quick else 11
+    report({title: measure(rounds, options.quick) for title, measure in TABLES.items()}, options.json)
 
 
 if __name__ == "__main__":
