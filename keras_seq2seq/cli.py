@@ -1,4 +1,4 @@
-"""The command `keras-seq2seq`: train, translate, evaluate, export, inspect, prepare, plot.
+"""The command `keras-seq2seq`: train, translate, evaluate, score, export, inspect, prepare, plot.
 
 Bad input gives one line on standard error and exit status 2. What a command needs is imported when it runs.
 """
@@ -15,7 +15,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
 from keras_seq2seq.commands import inspect, plot, recipe
+from keras_seq2seq.commands.export import add_export, export
 from keras_seq2seq.commands.prepare import add_prepare, prepare
+from keras_seq2seq.commands.score import add_score, score
+from keras_seq2seq.commands.threads import add_threads, limit_threads
 
 __all__ = ["main"]
 
@@ -37,6 +40,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with warnings.catch_warnings():
             warnings.filterwarnings("always", category=UserWarning, module="keras_seq2seq")
             warnings.showwarning = _show_warning
+            with _bad_input():
+                limit_threads(options)
             options.run(options)
         sys.stdout.flush()
     except BrokenPipeError:  # the reader has seen enough
@@ -74,7 +79,10 @@ def _parser() -> argparse.ArgumentParser:
     _add_train(commands)
     _add_translate(commands)
     _add_evaluate(commands)
-    _add_export(commands)
+    scoring = add_score(commands)
+    _add_model(scoring)
+    scoring.set_defaults(run=_score)
+    add_export(commands, _positive).set_defaults(run=_export)
     _add_inspect(commands)
     _add_plot(commands)
     add_prepare(commands, _positive).set_defaults(run=_prepare)
@@ -105,6 +113,7 @@ def _add_train(commands: Any) -> None:
     add("--separate-vocabularies", action="store_true", help="one for each language (default: a joint one)")
     add("--seed", type=_seed, default=1, metavar="N", help="of weights, dropout and order (default: 1)")
     recipe.add_options(add, _positive)
+    add_threads(parser, _positive)
     parser.set_defaults(run=_train)
 
 
@@ -133,23 +142,6 @@ def _add_evaluate(commands: Any) -> None:
     parser.set_defaults(run=_evaluate)
 
 
-def _add_export(commands: Any) -> None:
-    parser = commands.add_parser(
-        "export",
-        help="write a SavedModel for TensorFlow Serving",
-        description="Write a SavedModel from text to text under the next version number, and print its path.",
-    )
-    parser.add_argument("model", metavar="DIR", help="what train wrote")
-    parser.add_argument("--output", required=True, metavar="BASE", help="the directory of all versions")
-    parser.add_argument(
-        "--xla", action="store_true", help="compile by XLA, which a server must be told to allow"
-    )
-    for name, default in (("batch-sizes", "1 8 32"), ("lengths", "16 32 64")):
-        about = f"rising {name.replace('-', ' ')} for --xla (default: {default})"
-        parser.add_argument(f"--xla-{name}", type=_positive, nargs="+", metavar="N", help=about)
-    parser.set_defaults(run=_export)
-
-
 def _add_inspect(commands: Any) -> None:
     parser = commands.add_parser(
         "inspect",
@@ -176,6 +168,7 @@ def _add_model(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--batch-size", type=_positive, default=64, metavar="N", help="lines at a time (default: 64)"
     )
+    add_threads(parser, _positive)
 
 
 def _positive(text: str) -> int:
@@ -316,13 +309,17 @@ def _evaluate(options: argparse.Namespace) -> None:
     print(evaluate.scores(hypotheses, [reference for _, reference in pairs], tokenize=options.tokenize))
 
 
-def _export(options: argparse.Namespace) -> None:
-    from keras_seq2seq.serving import XLABuckets
+def _score(options: argparse.Namespace) -> None:
+    from keras_seq2seq.data import ParallelText
 
-    given = {"batch_sizes": options.xla_batch_sizes, "lengths": options.xla_lengths}
-    with _bad_input("--xla: "):
-        buckets = XLABuckets(**{name: sizes for name, sizes in given.items() if sizes})
-    print(_load(options).export(options.output, xla=buckets if options.xla else False))
+    with _bad_input():
+        pairs = list(ParallelText(options.source, options.target).pairs())
+    score(_load(options), pairs, options)
+
+
+def _export(options: argparse.Namespace) -> None:
+    with _bad_input():
+        export(lambda: _load(options), options)
 
 
 def _inspect(options: argparse.Namespace) -> None:

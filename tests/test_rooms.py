@@ -35,6 +35,8 @@ ARROWS: dict[str, tuple[set[str], set[str]]] = {
     "data": ({"text"}, {"tensorflow", "numpy"}),
     "distribute": (set(), {"tensorflow", "keras"}),
     "serving": ({"layers", "models", "search", "text", "data"}, TEXT),
+    "serving.server_files": (set(), set()),
+    "serving.warmup": ({"text"}, {"tensorflow", "tensorflow_serving", "numpy"}),
     "plots": (set(), {"matplotlib", "numpy"}),
     "evaluate": (set(), {"sacrebleu", "numpy"}),
     "commands": (ALL_ROOMS, TEXT | {"rich", "matplotlib"}),

@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from keras_seq2seq.text import PAD_ID
 
-__all__ = ["XLABuckets", "in_buckets", "with_xla"]
+__all__ = ["XLABuckets", "in_buckets", "rising", "with_xla"]
 
 
 @dataclass(frozen=True)
@@ -37,11 +37,11 @@ class XLABuckets:
 
     def __post_init__(self) -> None:
         for name in ("batch_sizes", "lengths"):
-            object.__setattr__(self, name, _rising(name, getattr(self, name)))
+            object.__setattr__(self, name, rising(name, getattr(self, name)))
 
 
-def _rising(name: str, sizes: Any) -> tuple[int, ...]:
-    """Return the sizes as a tuple, or raise a ValueError."""
+def rising(name: str, sizes: Any) -> tuple[int, ...]:
+    """Return sizes as a tuple if they are rising integers of at least 1, or raise a ValueError."""
     message = f"{name} must be rising integers of at least 1, received {sizes!r}."
     try:
         given = tuple(sizes)

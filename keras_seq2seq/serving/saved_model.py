@@ -4,6 +4,7 @@
 BASE/<version>/
   saved_model.pb  fingerprint.pb  variables/  assets/
   assets.extra/model.json          versions, signatures, settings, vocabulary sizes, fingerprint
+  assets.extra/tf_serving_warmup_requests    on request
 ```
 
 A version is written aside, loaded, compared with what is in memory, and only then renamed into place.
@@ -28,6 +29,7 @@ from keras_seq2seq.serving.metadata import fingerprint, strategy_config, version
 from keras_seq2seq.serving.seeds import for_export
 from keras_seq2seq.serving.served import Functions, Served, check_n_best, tokenizers
 from keras_seq2seq.serving.verification import SAMPLES, verify
+from keras_seq2seq.serving.warmup import Warmup, check_warmup, write_warmup
 
 __all__ = ["export"]
 
@@ -39,6 +41,7 @@ def export(
     version: int | None = None,
     n_best: int | None = None,
     xla: XLABuckets | bool = False,
+    warmup: Warmup | bool = False,
     samples: Sequence[str] = SAMPLES,
 ) -> str:
     """Write a translator or a generator as a SavedModel to `base_dir/<version>`.
@@ -70,14 +73,16 @@ def export(
         xla: compile the searches by XLA, for `XLABuckets()` or others; other shapes, and translations with a
             prefix, go without. TF Serving runs such an export only if it was started with
             `--xla_cpu_compilation_enabled=true`.
+        warmup: write requests that TF Serving runs before it serves the version: `Warmup()` or others.
         samples: texts that the export must answer as `served` does.
 
     Returns:
         The path of the new version.
 
     Raises:
-        TypeError: `xla` of another kind.
-        ValueError: `version` or `n_best` out of range, or a version that exists.
+        TypeError: `xla` or `warmup` of another kind.
+        ValueError: `version` or `n_best` out of range, a version that exists, or a warm-up that cannot be.
+        ImportError: `warmup` without the extra `serving` of this package.
         RuntimeError: an export that does not do what `served` does; nothing is left of it.
         OSError: a directory that cannot be written.
     """
@@ -86,13 +91,13 @@ def export(
     check_n_best(n_best, served.strategy)
     if version is not None and (isinstance(version, bool) or not isinstance(version, int) or version < 1):
         raise ValueError(f"version must be an integer of at least 1, received {version!r}.")
-    buckets = _buckets(xla)
+    buckets, requests = _buckets(xla), check_warmup(warmup)
     served = _portable(served)
     functions = served.functions(n_best, buckets)
     with explained(base), aside(base) as work:
         _refuse_taken(base, version)
         path = os.path.join(work, "model")
-        _write(served, functions, path, buckets)
+        _write(served, functions, path, buckets, requests)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # samples may be cut as any text may
             verify(path, served, functions, samples)
@@ -116,7 +121,9 @@ def _portable(served: Served) -> Served:
     return served if strategy == served.strategy else served.with_strategy(strategy)
 
 
-def _write(served: Served, functions: Functions, path: str, xla: XLABuckets | None) -> None:
+def _write(
+    served: Served, functions: Functions, path: str, xla: XLABuckets | None, warmup: Warmup | None
+) -> None:
     signatures, module = functions.signatures(), module_of(served)
     _check_variables(signatures, module)
     tf.saved_model.save(module, path, signatures)
@@ -132,11 +139,14 @@ def _write(served: Served, functions: Functions, path: str, xla: XLABuckets | No
         },
         "custom_ops": custom_ops(path),
         "xla": None if xla is None else dataclasses.asdict(xla),
+        "warmup": None if warmup is None else dataclasses.asdict(warmup),
         "fingerprint": fingerprint(served.model, list(tokenizers(served).values())),
     }
     os.mkdir(os.path.join(path, "assets.extra"))
     with open(os.path.join(path, "assets.extra", "model.json"), "w", encoding="utf-8") as file:
         file.write(json.dumps(card, indent=2) + "\n")
+    if warmup is not None:
+        write_warmup(warmup, served, signatures, path)
 
 
 def _check_variables(signatures: dict[str, Any], module: Any) -> None:
