@@ -95,8 +95,44 @@ def test_the_c_loader_without_xla_gives_the_same(case, texts):
     check(c_loader.run_signatures(path, requests_for(texts)), translator, texts)
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_two_hundred_varied_texts_get_the_same(case, pairs, texts):
+    path, translator = case
+    sources = [source for source, _ in pairs]
+    many = [*texts, *sources[20:]]
+    many = [*many[:190], *(" ".join(sources[i : i + 3]) + " ☃你😀" for i in range(10))]
+    assert len(many) == len({*many}) == 200
+    rows = [row[0] for row in translator.translate(many)]
+    (answer,) = c_loader.run_signatures(path, [("serving_default", {"text": many})])
+    assert answer["translation"] == [each.text for each in rows]
+    tolerance = 1e-5 * np.array([max(len(each.tokens), 1) for each in rows])
+    assert (abs(np.array(answer["score"]) - [each.score for each in rows]) <= tolerance).all()
+
+
+HOSTILE = [b"\xff\xfe", b"ab\xffc", b"\xc3", b"nul\x00", b"x" * 100_000, "\u2028\u0097".encode()]
+
+
+def test_hostile_strings_get_scores(moved, greedy):
+    """As sources, as targets and as both, beside a harmless row whose score they do not change."""
+    mild = [b"a"] * len(HOSTILE)
+    wholes = [(HOSTILE, mild), (mild, HOSTILE), (HOSTILE, HOSTILE)]
+    requests: list = [
+        ("score", {"source": [*source, b"How are you?"], "target": [*target, "你好".encode()]})
+        for source, target in wholes
+    ]
+    alone = greedy.score("How are you?", "你好")
+    for answer in c_loader.run_signatures(moved / "1", requests):
+        assert np.isfinite(answer["score"]).all()
+        assert max(answer["score"]) < 0
+        assert min(answer["token_count"]) >= 1
+        assert max(answer["token_count"]) <= greedy.settings.max_length
+        assert answer["token_count"][-1] == alone.token_count
+        assert np.isclose(answer["score"][-1], alone.score, atol=1e-5 * alone.token_count)
+
+
 def test_hostile_strings_get_answers(moved):
-    texts = [b"\xff\xfe", b"ab\xffc", b"\xc3", b"nul\x00", b"x" * 100_000, "\u2028\u0097".encode()]
+    texts = HOSTILE
     (answer,) = c_loader.run_signatures(moved / "1", [("serving_default", {"text": [*texts, b"a"]})])
     (alone,) = c_loader.run_signatures(moved / "1", [("serving_default", {"text": [b"a"]})])
     assert answer["translation"][-1:] == alone["translation"]
