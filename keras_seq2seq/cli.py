@@ -9,6 +9,7 @@ import itertools
 import json
 import logging
 import os
+import shutil
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
@@ -325,7 +326,8 @@ def _export(options: argparse.Namespace) -> None:
 def _inspect(options: argparse.Namespace) -> None:
     with _bad_input():
         found = inspect.read_export(options.export)
-    print(json.dumps(found, indent=2) if options.json else inspect.describe(found))
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    print(json.dumps(found, indent=2) if options.json else inspect.describe(found, width))
 
 
 def _prepare(options: argparse.Namespace) -> None:

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import tensorflow as tf
@@ -38,27 +39,55 @@ def test_score_gives_a_line_for_a_pair(model: Path, tmp_path: Path, capsys: pyte
         )
 
 
-def test_export_takes_xla_and_warm_up(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
-    options = ["--xla", "--xla-batch-sizes", "1", "--xla-lengths", "8", "--server-files", "toy"]
-    options += ["--warmup", "--warmup-lengths", "4", "8"]
+def test_export_takes_a_warm_up(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    # Lengths alone ask for what they are the lengths of.
+    options = ["--warmup-lengths", "4", "8", "--warmup-batch-sizes", "1", "2", "--server-files", "toy"]
     assert cli.main(["export", str(model), "--output", str(tmp_path / "base"), *options]) == 0
     models = (tmp_path / "base" / "models.config").read_text()
     assert 'base_path: "/models/toy"' in models
-    assert "allowed_batch_sizes: 1\n#" in (tmp_path / "base" / "batching_parameters.txt").read_text()
+    batching = (tmp_path / "base" / "batching_parameters.txt").read_text()
+    assert "allowed_batch_sizes: 1\nallowed_batch_sizes: 2\n#" in batching
     assert cli.main(["inspect", str(tmp_path / "base"), "--json"]) == 0
     found = json.loads(capsys.readouterr().out.partition("\n")[2])
-    assert found["xla"] == {"batch_sizes": [1], "lengths": [8]}
-    assert found["warmup"] == {"batch_sizes": [1, 8, 32], "lengths": [4, 8], "signatures": None}
-    assert found["warmup_requests"] == 3 * 2 * 3
+    assert found["warmup"] == {"batch_sizes": [1, 2], "lengths": [4, 8], "signatures": None}
+    assert found["warmup_requests"] == 3 * 2 * 2
+
+
+@pytest.mark.parametrize(
+    ("options", "xla", "warmup"),
+    [
+        ([], False, False),
+        (["--xla", "--warmup"], ks.serving.XLABuckets(), ks.serving.Warmup()),
+        (["--xla-lengths", "8"], ks.serving.XLABuckets(lengths=(8,)), False),
+        (["--xla-batch-sizes", "1", "4"], ks.serving.XLABuckets(batch_sizes=(1, 4)), False),
+        (["--warmup-batch-sizes", "1", "4"], False, ks.serving.Warmup(batch_sizes=(1, 4))),
+    ],
+)
+def test_options_of_export_mean(
+    model: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture,
+    options: list[str],
+    xla: Any,
+    warmup: Any,
+) -> None:
+    calls = []
+
+    def export(self: Any, base: str, **given: Any) -> str:
+        calls.append((base, given))
+        return "base/1"
+
+    monkeypatch.setattr(ks.Translator, "export", export)
+    assert cli.main(["export", str(model), "--output", "base", *options]) == 0
+    assert calls == [("base", {"xla": xla, "warmup": warmup})]
+    assert capsys.readouterr().out == "base/1\n"
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         (["--xla", "--xla-lengths", "8", "4"], "--xla: lengths must be rising integers"),
-        (["--warmup", "--warmup-batch-sizes", "4", "4"], "--warmup: batch_sizes must be rising integers"),
-        (["--xla-lengths", "8"], "--xla-lengths means nothing without --xla."),
-        (["--warmup-lengths", "8"], "--warmup-lengths means nothing without --warmup."),
+        (["--warmup-batch-sizes", "4", "4"], "--warmup: batch_sizes must be rising integers"),
     ],
 )
 def test_options_of_export_are_checked(

@@ -39,6 +39,7 @@ ARROWS: dict[str, tuple[set[str], set[str]]] = {
     "serving.warmup": ({"text"}, {"tensorflow", "tensorflow_serving", "numpy"}),
     "plots": (set(), {"matplotlib", "numpy"}),
     "evaluate": (set(), {"sacrebleu", "numpy"}),
+    "commands.inspect": (set(), {"google", "numpy", "tensorflow"}),
     "commands": (ALL_ROOMS, TEXT | {"rich", "matplotlib"}),
     "cli": (ALL_ROOMS | {"commands"}, TEXT | {"rich"}),
     "__main__": ({"cli"}, set()),

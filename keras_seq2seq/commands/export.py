@@ -28,7 +28,7 @@ def add_export(commands: Any, count: Callable[[str], int]) -> argparse.ArgumentP
     add("--server-files", metavar="NAME", help=about)
     for option, sizes in _SIZES.items():
         for name, default in sizes:
-            about = f"rising {name.replace('_', ' ')} for --{option} (default: {default})"
+            about = f"rising {name.replace('_', ' ')}; implies --{option} (default: {default})"
             flag = f"--{option}-{name.replace('_', '-')}"
             add(flag, type=count, nargs="+", metavar="N", help=about)
     return parser
@@ -61,13 +61,10 @@ def export(load: Callable[[], Any], options: argparse.Namespace) -> None:
 
 
 def _chosen(option: str, kind: Callable[..., Any], options: argparse.Namespace) -> Any:
-    """Return False, or the sizes that were asked for."""
+    """Return False, or the sizes that were asked for; to give some is to ask."""
     given = {name: getattr(options, f"{option}_{name}") for name, _ in _SIZES[option]}
     given = {name: sizes for name, sizes in given.items() if sizes}
-    if not getattr(options, option):
-        if given:
-            flags = " and ".join(f"--{option}-{name.replace('_', '-')}" for name in given)
-            raise ValueError(f"{flags} means nothing without --{option}.")
+    if not given and not getattr(options, option):
         return False
     try:
         return kind(**given)
