@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from keras_seq2seq.serving.buckets import XLABuckets, in_buckets, with_xla
 from keras_seq2seq.serving.generation import completions
-from keras_seq2seq.serving.graph import SEED, filled, require_one_each, text_function
+from keras_seq2seq.serving.graph import SEED, filled, signature_function
 from keras_seq2seq.serving.seeds import lone_seeds, mixed
 from keras_seq2seq.serving.served import Expected
 from keras_seq2seq.text import BOS_ID, EOS_ID, PAD_ID
@@ -46,8 +46,10 @@ class GeneratorFunctions:
             "generate_n_best": self.generate_n_best,
             "score": self.score,
         }
-        made = {name: text_function(body, "text").get_concrete_function() for name, body in bodies.items()}
-        sample = text_function(self.sample, "text", "seed").get_concrete_function()
+        made = {
+            name: signature_function(body, "text").get_concrete_function() for name, body in bodies.items()
+        }
+        sample = signature_function(self.sample, "text", "seed").get_concrete_function()
         return {"serving_default": made["generate"], **made, "sample": sample}
 
     def expected(self, text: str) -> Iterator[Expected]:
@@ -74,7 +76,6 @@ class GeneratorFunctions:
 
     def sample(self, text: Any, seed: Any) -> dict[str, Any]:
         """Draw one completion for each of the strings `[B]` by seeds int64 `[B]`; see `Generator.sample`."""
-        require_one_each(text, seed=seed)
         prompts = self._prompts(text)
         return _best(self._written(self._draw(prompts, mixed(seed)[:, tf.newaxis]), prompts, 1))
 

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from keras_seq2seq.data.encoding import encode_prefixes, encode_sources
 from keras_seq2seq.serving.buckets import XLABuckets, in_buckets, with_xla
-from keras_seq2seq.serving.graph import SEED, filled, require_one_each, text_function
+from keras_seq2seq.serving.graph import SEED, filled, signature_function, text_function
 from keras_seq2seq.serving.seeds import lone_seeds, mixed
 from keras_seq2seq.serving.served import Expected
 from keras_seq2seq.text import BOS_ID, PAD_ID
@@ -47,11 +47,11 @@ class TextFunctions:
     def signatures(self) -> dict[str, Any]:
         """Return the concrete function of each signature, by name."""
         functions = {
-            "translate": text_function(self.translate, "text"),
-            "translate_n_best": text_function(self.translate_n_best, "text"),
-            "translate_with_prefix": text_function(self.translate_with_prefix, "text", "prefix"),
-            "sample": text_function(self.sample, "text", "seed"),
-            "score": text_function(self.score, "source", "target"),
+            "translate": signature_function(self.translate, "text"),
+            "translate_n_best": signature_function(self.translate_n_best, "text"),
+            "translate_with_prefix": signature_function(self.translate_with_prefix, "text", "prefix"),
+            "sample": signature_function(self.sample, "text", "seed"),
+            "score": signature_function(self.score, "source", "target"),
         }
         made = {name: function.get_concrete_function() for name, function in functions.items()}
         return {"serving_default": made["translate"], **made}
@@ -86,21 +86,18 @@ class TextFunctions:
 
     def translate_with_prefix(self, text: Any, prefix: Any) -> dict[str, Any]:
         """Translate strings `[B]` to strings `[B]` that begin with `prefix` `[B]`."""
-        require_one_each(text, prefix=prefix)
         source, blank = self._encode(text)
         given = filled(encode_prefixes(self._target_tokenizer, prefix, self._settings.max_length))
         return _best(self._written(self._search(source, given), blank, given))
 
     def sample(self, text: Any, seed: Any) -> dict[str, Any]:
         """Draw a translation for each of the strings `[B]` by seeds int64 `[B]`; see `Translator.sample`."""
-        require_one_each(text, seed=seed)
         source, blank = self._encode(text)
         result = self._draw(source, None, mixed(seed)[:, tf.newaxis])
         return _best(self._written(result, blank))
 
     def score(self, source: Any, target: Any) -> dict[str, Any]:
         """Return log P(target | source), float32 `[B]`, and the number of tokens of `target`, int32 `[B]`."""
-        require_one_each(source, target=target)
         source = encode_sources(self._source_tokenizer, source, self._settings.max_source_length)
         source = filled(source)
         target = encode_sources(self._target_tokenizer, target, self._settings.max_length)

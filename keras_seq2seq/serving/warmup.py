@@ -20,7 +20,6 @@ __all__ = ["WARMUP_FILE", "Warmup", "check_warmup", "write_warmup"]
 
 WARMUP_FILE = os.path.join("assets.extra", "tf_serving_warmup_requests")
 _MOST = 1000  # records; with more of them TensorFlow Serving refuses the version
-_VARIANTS = 4  # different texts of one length
 _UNITS = 512  # entries of the vocabulary that texts are made of
 
 
@@ -103,7 +102,9 @@ def _requests(warmup: Warmup, served: Served, signatures: dict[str, Any]) -> Ite
     tokenizers = [getattr(served, name) for name in served.SIDES.values()]
     sides = {"text": tokenizers[0], "source": tokenizers[0], "target": tokenizers[-1]}
     for length in warmup.lengths:
-        texts = {name: _texts(tokenizer, length) for name, tokenizer in sides.items()}
+        # All different, as an export answers equal ones once.
+        most = warmup.batch_sizes[-1]
+        texts = {name: _texts(tokenizer, length, most) for name, tokenizer in sides.items()}
         texts["prefix"] = [""]
         for size, (name, function) in itertools.product(warmup.batch_sizes, signatures.items()):
             request = predict_pb2.PredictRequest()
@@ -118,13 +119,13 @@ def _requests(warmup: Warmup, served: Served, signatures: dict[str, Any]) -> Ite
             yield log
 
 
-def _texts(tokenizer: Tokenizer, length: int) -> list[str]:
-    """Make texts of `length` tokens, one control token counted."""
+def _texts(tokenizer: Tokenizer, length: int, most: int) -> list[str]:
+    """Make at most `most` texts of `length` tokens, one control token counted; one if there is but one."""
     units = _units(tokenizer)
     if length == 1 or not units:
         return [""]
     found = []
-    for start in range(_VARIANTS):
+    for start in range(min(most, len(units))):
         # Words are joined by spaces, characters by nothing: whichever comes nearer.
         endless = itertools.cycle(units[start:] + units[:start])
         chosen = list(itertools.islice(endless, length - 1))
@@ -132,7 +133,7 @@ def _texts(tokenizer: Tokenizer, length: int) -> list[str]:
         counts = tokenizer.tokenize(candidates).row_lengths().numpy()
         counts = np.where(counts < length, counts, -1)
         found.append(candidates[int(np.argmax(counts))])
-    return found
+    return list(dict.fromkeys(found))
 
 
 def _units(tokenizer: Tokenizer) -> list[str]:

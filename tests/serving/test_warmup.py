@@ -56,6 +56,7 @@ def test_every_request_runs_through_its_signature(tmp_path: Path, family: str, n
         assert set(inputs) == set(specs)
         tensors = {key: tf.constant(value, specs[key].dtype) for key, value in inputs.items()}
         first = tensors["source" if name == "score" else "text"]
+        assert len(set(zip(*(value.tolist() for value in inputs.values()), strict=True))) == len(first)
         widths.add(1 + words.tokenize(first).bounding_shape()[1].numpy())
         for output in signatures[name](**tensors).values():
             assert output.shape[0] == len(first)
@@ -68,7 +69,8 @@ def test_every_request_runs_through_its_signature(tmp_path: Path, family: str, n
 def test_texts_have_the_tokens_asked_for(kind: str) -> None:
     tokenizer = MAKE[kind](LINES)
     for length in (1, 2, 7, 16, 33):
-        texts = _texts(tokenizer, length)
+        texts = _texts(tokenizer, length, 5)
+        assert len(set(texts)) == len(texts) == (1 if length == 1 else 5)
         assert tokenizer.tokenize(texts).row_lengths().numpy().tolist() == [length - 1] * len(texts)
 
 
