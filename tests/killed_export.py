@@ -12,8 +12,6 @@ import tensorflow as tf
 
 import keras_seq2seq as ks
 
-tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})  # sooner exported
-
 LINES = ["the sea", "the shore of the sea"]
 
 
@@ -27,6 +25,7 @@ def generator() -> ks.Generator:
 
 def export(base: str, started: Any = None) -> None:
     """Export once; or, after setting the event `started`, again and again until killed."""
+    tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})  # sooner exported
     served = generator()
     while started is not None:
         started.set()

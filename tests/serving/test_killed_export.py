@@ -14,7 +14,7 @@ import killed_export
 import pytest
 
 SERVER = multiprocessing.get_context("forkserver")  # imports TensorFlow once, for all processes
-SERVER.set_forkserver_preload(["keras_seq2seq.serving"])
+SERVER.set_forkserver_preload(["keras_seq2seq.serving", "keras_seq2seq.training"])
 
 
 def start(base: Path) -> Any:

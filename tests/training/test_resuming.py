@@ -14,7 +14,7 @@ import pytest
 from keras_seq2seq.training import checkpoints
 
 SERVER = multiprocessing.get_context("forkserver")  # imports TensorFlow once, for all processes
-SERVER.set_forkserver_preload(["killed_training"])
+SERVER.set_forkserver_preload(["keras_seq2seq.serving", "keras_seq2seq.training"])
 
 
 def start(*arguments):
