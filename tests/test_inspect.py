@@ -70,6 +70,7 @@ def test_xla_says_what_a_server_needs(base: Path) -> None:
 
 def test_facts_fit_a_terminal(base: Path) -> None:
     found = read_export(str(base))
+    found["path"] = "/a/folder-with-hyphens/that-is-wider/than-the-terminal/" + "12-" * 20
     short, stacked = describe(found, 60).split("\n\n")
     long, table = describe(found).split("\n\n")
     assert describe(found, 200).endswith(table)

@@ -62,8 +62,10 @@ def describe(export: dict[str, Any], width: int | None = None) -> str:
         width: of a terminal, in columns; None leaves every fact on one line, for a program to read.
     """
     lines = []
+    # A path or a fingerprint stays whole, wherever it has a hyphen: it can be copied.
+    wrapper = textwrap.TextWrapper(max((width or 0) - 14, 20), break_long_words=False, break_on_hyphens=False)
     for label, value in _facts(export):
-        parts = textwrap.wrap(value, max(width - 14, 20), break_long_words=False) if width else [value]
+        parts = wrapper.wrap(value) if width else [value]
         lines += [f"{name:<14}{part}" for name, part in zip([label] + [""] * len(parts), parts, strict=False)]
     return "\n".join([*lines, "", *_table(export["signatures"], width)])
 
