@@ -24,16 +24,21 @@ def scan_rows(advance, states, xs, mask=None):
         The states after all steps, and the states after each step, `[B, T, ...]`.
     """
     xs = ops.transpose(xs, (1, 0, 2))
-    real = None if mask is None else _time_major_mask(mask, "bool")
 
-    def step(states, index):
-        new = advance(states, xs[index])
-        if real is not None:
-            new = (ops.where(real[index], after, before) for after, before in zip(new, states, strict=True))
-        new = tuple(new)
+    def step(states, x):
+        new = tuple(advance(states, x))
         return new, new
 
-    last, every = ops.scan(step, tuple(states), ops.arange(ops.shape(xs)[0]))
+    def masked_step(states, index):
+        new, _ = step(states, xs[index])
+        new = tuple(ops.where(real[index], after, before) for after, before in zip(new, states, strict=True))
+        return new, new
+
+    if mask is None:
+        last, every = ops.scan(step, tuple(states), xs)
+    else:  # by index, as a scan over two inputs of unknown length fails on TensorFlow
+        real = _time_major_mask(mask, "bool")
+        last, every = ops.scan(masked_step, tuple(states), _steps(xs))
     return tuple(last), tuple(ops.transpose(x, (1, 0, 2)) for x in every)
 
 
