@@ -3,11 +3,20 @@
 __all__ = ["check_constraints", "check_strategy"]
 
 
+_PARTS = "width", "begin", "advance", "done", "open_rows", "tokens", "result"
+
+
 def check_strategy(strategy):
-    """Raise a TypeError for what is no strategy."""
+    """Raise a TypeError for what is no strategy, or lacks a part of one."""
     if isinstance(strategy, type) or not hasattr(strategy, "advance"):
         raise TypeError(
             f"strategy must be one of keras_seq2seq.search such as Beam(4), received {strategy!r}."
+        )
+    lacking = [name for name in _PARTS if not hasattr(strategy, name)]
+    if lacking:
+        raise TypeError(
+            f"strategy must have {', '.join(_PARTS)} as Greedy has, received {strategy!r:.80} "
+            f"without {', '.join(lacking)}."
         )
 
 

@@ -230,6 +230,15 @@ def test_what_is_no_strategy_is_named(model, strategy) -> None:
         run("eager", model, SOURCES, strategy, max_length=2)
 
 
+def test_a_strategy_that_lacks_a_part_is_named(model) -> None:
+    class Half:
+        width = 1
+        advance = begin = done = tokens = result = Greedy.advance
+
+    with pytest.raises(TypeError, match=r"strategy must have width, .* without open_rows\.$"):
+        run("eager", model, SOURCES, Half(), max_length=2)
+
+
 def test_a_misspelt_option_is_named(model) -> None:
     with pytest.raises(TypeError, match="min_lenght"):
         run("eager", model, SOURCES, Greedy(), max_length=3, min_lenght=2)
