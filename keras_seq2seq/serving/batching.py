@@ -65,12 +65,14 @@ def pad_for(settings: Any, rows: Rows, longest: int | None = None) -> Any:
     """Return the rows as int32 tensor `[B, length]`.
 
     For XLA both sizes are rounded up to few, `batch_size` and `longest` at most; fillers are rows of pads.
+    One row stays alone: who translates a single text waits for it.
     """
     if not settings.jit_compile:
         return tf.constant(pad_rows(rows))
     width = round_up(max(map(len, rows)))
     width = width if longest is None else min(width, longest)
-    return tf.constant(pad_rows(rows, min(round_up(len(rows)), settings.batch_size), width))
+    count = 1 if len(rows) == 1 else min(round_up(len(rows)), settings.batch_size)
+    return tf.constant(pad_rows(rows, count, width))
 
 
 def round_up(size: int, step: int = 8) -> int:

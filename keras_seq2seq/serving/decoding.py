@@ -3,42 +3,25 @@
 Legend: B sources, S source length, P prefix length, T target length, N hypotheses, L maximum length.
 """
 
-from dataclasses import replace
-from functools import cached_property
 from typing import Any
 
 import tensorflow as tf
 
-from keras_seq2seq.models import decodable
-from keras_seq2seq.search import SearchResult, search
-from keras_seq2seq.search.steps import begin
+from keras_seq2seq.search import SearchResult
 from keras_seq2seq.serving.alignment import Look, mean_over_heads
-from keras_seq2seq.serving.compiled import Compiled, log_probability, row_lengths
+from keras_seq2seq.serving.compiled import log_probability, row_lengths
 from keras_seq2seq.serving.rules import constraints_of
+from keras_seq2seq.serving.searching import Searching
 from keras_seq2seq.serving.settings import Settings, position_limit
-from keras_seq2seq.serving.streaming import Steps
-from keras_seq2seq.text import BOS_ID, EOS_ID, PAD_ID
+from keras_seq2seq.text import BOS_ID
 
 __all__ = ["Decoding"]
 
 
-class Decoding:
-    """A model, a strategy and limits as compiled functions from ids to ids.
+class Decoding(Searching):
+    """The search and the scoring of a `Seq2Seq`, or any Keras model with inputs `source` and `target`."""
 
-    The functions are compiled on first use and kept; nothing else is. One graph serves all shapes.
-
-    Args:
-        model: a `Seq2Seq`, or any Keras model with the inputs `source` and `target`; see `models.FullPass`.
-        strategy: of `keras_seq2seq.search`; a beam returns all its hypotheses here.
-        settings: the limits.
-    """
-
-    def __init__(self, model: Any, strategy: Any, settings: Settings):
-        self.model = model
-        self.strategy = replace(strategy, n_best=strategy.width) if hasattr(strategy, "n_best") else strategy
-        self.settings = settings
-        self.position_limit = position_limit(getattr(model, "decoder", None))
-        self._compiled = Compiled()
+    settings: Settings
 
     def search(self, source: Any, prefix: Any = None, seeds: Any = None) -> SearchResult:
         """Run the compiled `decode`."""
@@ -46,10 +29,6 @@ class Decoding:
             prefix = tf.fill([tf.shape(source)[0], 1], BOS_ID)
         ids = tuple(each for each in (source, prefix, seeds) if each is not None)
         return self._compiled(self.decode, ids, self.settings.jit_compile)
-
-    def score(self, *ids: Any) -> tuple[Any, Any]:
-        """Run the compiled `log_probability(source, target)`."""
-        return self._compiled(self.log_probability, ids)
 
     def align(self, look: Look, *ids: Any) -> Any:
         """Run the compiled `alignment(source, target)`."""
@@ -99,33 +78,16 @@ class Decoding:
         Returns:
             `SearchResult`; without the prefix.
         """
-        inputs, options = self._request(source, prefix, seeds)
-        compact = not self.settings.jit_compile
-        return search(decodable(self.model), inputs, self.strategy, compact=compact, **options)
-
-    @cached_property
-    def steps(self) -> Steps:
-        """The search of one text token by token: from the ids that `decode` takes."""
-
-        def first(*ids: Any) -> tuple[Any, Any]:
-            inputs, options = self._request(*ids)
-            return begin(model, inputs, self.strategy, **options)
-
-        model = decodable(self.model)
-        return Steps(first, model, self.strategy)
+        return self._search(source, prefix, seeds)
 
     def _request(self, source: Any, prefix: Any = None, seeds: Any = None) -> tuple[Any, dict[str, Any]]:
-        """Return the inputs and the options of the search."""
         limit = self.row_limits(source, prefix)
         options = {
             "max_length": self._buffer_length(source, limit),
             "min_length": self._row_minimum(source, prefix),
             "row_limit": limit,
             "constraints": constraints_of(self.settings),
-            "seeds": None if seeds is None else seeds[:, 0],
-            "pad_id": PAD_ID,
-            "bos_id": BOS_ID,
-            "eos_id": EOS_ID,
+            "seeds": seeds,
         }
         return {"source": source, "target": prefix}, options
 
@@ -141,7 +103,7 @@ class Decoding:
 
     def _buffer_length(self, source: Any, limit: Any) -> Any:
         """Return L: an integer where shapes are fixed or positions limited, else no more than is needed."""
-        if self.position_limit is not None:
+        if position_limit(getattr(self.model, "decoder", None)) is not None:
             return self.settings.max_length
         if self.settings.jit_compile:  # XLA knows shapes, but not what is in them
             return self._limit_of(tf.shape(source)[1])

@@ -3,48 +3,30 @@
 Legend: B texts, P prompt length, T text length, N hypotheses, L maximum length.
 """
 
-from dataclasses import replace
-from functools import cached_property
 from typing import Any
 
 import tensorflow as tf
 
-from keras_seq2seq.models import decodable
-from keras_seq2seq.search import SearchResult, search
-from keras_seq2seq.search.steps import begin
-from keras_seq2seq.serving.compiled import Compiled, log_probability, row_lengths
+from keras_seq2seq.search import SearchResult
+from keras_seq2seq.serving.compiled import log_probability, row_lengths
 from keras_seq2seq.serving.graph import filled
 from keras_seq2seq.serving.rules import constraints_of
+from keras_seq2seq.serving.searching import Searching
 from keras_seq2seq.serving.settings import GeneratorSettings
-from keras_seq2seq.serving.streaming import Steps
-from keras_seq2seq.text import BOS_ID, EOS_ID, PAD_ID, Tokenizer
+from keras_seq2seq.text import Tokenizer
 
 __all__ = ["Generation", "completions"]
 
 
-class Generation:
-    """A language model, a strategy and limits as compiled functions from ids to ids.
+class Generation(Searching):
+    """The search and the scoring of a `LanguageModel`, or any Keras model with the one input `target`."""
 
-    Args:
-        model: a `LanguageModel`, or any Keras model with the one input `target`; see `models.FullPass`.
-        strategy: of `keras_seq2seq.search`; a beam returns all its hypotheses here.
-        settings: the limits.
-    """
-
-    def __init__(self, model: Any, strategy: Any, settings: GeneratorSettings):
-        self.model = model
-        self.strategy = replace(strategy, n_best=strategy.width) if hasattr(strategy, "n_best") else strategy
-        self.settings = settings
-        self._compiled = Compiled()
+    settings: GeneratorSettings
 
     def search(self, prompts: Any, seeds: Any = None) -> SearchResult:
         """Run the compiled `generate`."""
         ids = (prompts,) if seeds is None else (prompts, seeds)
         return self._compiled(self.generate, ids, self.settings.jit_compile)
-
-    def score(self, texts: Any) -> tuple[Any, Any]:
-        """Run the compiled `log_probability`."""
-        return self._compiled(self.log_probability, (texts,))
 
     def generate(self, prompts: Any, seeds: Any = None) -> SearchResult:
         """Search for the best completions of at most `max_new_tokens`.
@@ -56,33 +38,16 @@ class Generation:
         Returns:
             `SearchResult`; without the prompt.
         """
-        inputs, options = self._request(prompts, seeds)
-        compact = not self.settings.jit_compile
-        return search(decodable(self.model), inputs, self.strategy, compact=compact, **options)
-
-    @cached_property
-    def steps(self) -> Steps:
-        """The search of one text token by token: from the ids that `generate` takes."""
-
-        def first(*ids: Any) -> tuple[Any, Any]:
-            inputs, options = self._request(*ids)
-            return begin(model, inputs, self.strategy, **options)
-
-        model = decodable(self.model)
-        return Steps(first, model, self.strategy)
+        return self._search(prompts, seeds)
 
     def _request(self, prompts: Any, seeds: Any = None) -> tuple[Any, dict[str, Any]]:
-        """Return the inputs and the options of the search."""
         most = self.settings.max_new_tokens
         options = {
             "max_length": most,
             "min_length": self.settings.min_new_tokens,
-            "constraints": constraints_of(self.settings),
             "row_limit": tf.where(row_lengths(prompts) > 0, most, 0),
-            "seeds": None if seeds is None else seeds[:, 0],
-            "pad_id": PAD_ID,
-            "bos_id": BOS_ID,
-            "eos_id": EOS_ID,
+            "constraints": constraints_of(self.settings),
+            "seeds": seeds,
         }
         return {"target": prompts}, options
 

@@ -1,15 +1,11 @@
 """`Generator`: strings in, what follows them out."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict
-from functools import cached_property
-from os import PathLike
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
 from keras_seq2seq.search import Greedy
-from keras_seq2seq.serving import bundle, saved_model
 from keras_seq2seq.serving.batching import in_batches, pad_for, pad_rows
 from keras_seq2seq.serving.buckets import XLABuckets
 from keras_seq2seq.serving.compiled import SCORE_LOGITS
@@ -18,10 +14,11 @@ from keras_seq2seq.serving.generator_signatures import GeneratorFunctions
 from keras_seq2seq.serving.results import Hypothesis, TargetScore, generated_ids, hypotheses, target_scores
 from keras_seq2seq.serving.rows import last_rows, scored_rows, strings
 from keras_seq2seq.serving.rules import forbidden_ids
-from keras_seq2seq.serving.seeds import check_seeds, column, mixed, one_sample, place_seeds
+from keras_seq2seq.serving.seeds import column, place_seeds
 from keras_seq2seq.serving.served import check_n_best, check_parts, check_vocabulary, require_tensorflow
 from keras_seq2seq.serving.settings import GeneratorSettings
 from keras_seq2seq.serving.streaming import check_streams, chunks
+from keras_seq2seq.serving.text_model import TextModel
 from keras_seq2seq.text import BOS_ID, Tokenizer
 
 __all__ = ["Generator"]
@@ -29,7 +26,7 @@ __all__ = ["Generator"]
 Text = str | Sequence[int]
 
 
-class Generator:
+class Generator(TextModel[Generation]):
     """A language model with its tokenizer and a search: on a string it gives what follows, on a list a list.
 
     The completion of a text does not depend on what else is completed with it; samples depend on the seed and
@@ -100,7 +97,7 @@ class Generator:
             tokens_per_batch=tokens_per_batch,
             jit_compile=jit_compile,
         )
-        self.generation = Generation(model, self.strategy, self.settings)
+        self.searching = Generation(model, self.strategy, self.settings)
         check_vocabulary("tokenizer", tokenizer, model.output_shape[-1])
 
     def __call__(self, texts: Any, *, offset: int = 0) -> Any:
@@ -134,34 +131,10 @@ class Generator:
         """
         texts = strings("texts", texts)
         check_n_best(n_best, self.strategy)
-        return self._generate(self.generation, texts, n_best, place_seeds(self.strategy, len(texts), offset))
+        return self._answer(self.searching, texts, n_best, place_seeds(self.strategy, len(texts), offset))
 
-    def sample(self, texts: Any, seeds: Any) -> Any:
-        """Draw one completion of each text, by a seed that comes with the text.
-
-        It depends on the text and its seed alone, and is what a generator with `Sampling(seed=seed)` gives
-        for this text alone. Temperature and cuts are those of the strategy if that is `Sampling`, else there
-        are none. This is what the signature `sample` of an export answers.
-
-        Args:
-            texts: a string, or a list of strings.
-            seeds: an integer of 64 bits, or a list of them, one for each text.
-
-        Returns:
-            A `Hypothesis`, or a list of them.
-
-        Raises:
-            ValueError: not one seed for each text.
-            TypeError: texts that are no strings, or seeds that are no integers.
-        """
-        if isinstance(texts, str):
-            return self.sample([texts], [seeds])[0]
-        texts = strings("texts", texts)
-        drawn = np.asarray(mixed(check_seeds(seeds, len(texts))))
-        return [row[0] for row in self._generate(self.sampler, texts, 1, drawn)]
-
-    def _generate(
-        self, generation: Generation, texts: list[str], n_best: int, seeds: Any
+    def _answer(
+        self, searching: Generation, texts: list[str], n_best: int, seeds: Any
     ) -> list[list[Hypothesis]]:
         """Complete in batches of similar length."""
         settings = self.settings
@@ -169,10 +142,10 @@ class Generator:
 
         def run(batch: list[int]) -> list[list[Hypothesis]]:
             rows = [prompts[row] for row in batch]
-            return self._complete(generation, rows, column(seeds, batch), n_best)
+            return self._complete(searching, rows, column(seeds, batch), n_best)
 
         lengths = [1 + len(prompt) + settings.max_new_tokens for prompt in prompts]
-        tokens = settings.tokens_per_batch // generation.strategy.width
+        tokens = settings.tokens_per_batch // searching.strategy.width
         return in_batches(lengths, settings.batch_size, tokens, run)
 
     def stream(self, text: str) -> Iterator[str]:
@@ -201,7 +174,7 @@ class Generator:
         def text_of(tokens: list[int]) -> str:
             return completions(self.tokenizer, ids[0], pad_rows([tokens])[np.newaxis]).numpy()[0, 0].decode()
 
-        return chunks(self.generation.steps(*ids), text_of)
+        return chunks(self.searching.steps(*ids), text_of)
 
     def score(self, texts: str | Sequence[Text]) -> Any:
         """Say how probable texts are: log P(text), as what follows BOS.
@@ -223,51 +196,22 @@ class Generator:
         rows = scored_rows("texts", texts, self.tokenizer, settings.window, settings.score_eos)
 
         def run(batch: list[int]) -> list[TargetScore]:
-            return target_scores(*self.generation.score(pad_rows([[BOS_ID, *rows[row]] for row in batch])))
+            return target_scores(*self.searching.score(pad_rows([[BOS_ID, *rows[row]] for row in batch])))
 
         tokens = min(settings.tokens_per_batch, SCORE_LOGITS // self.model.output_shape[-1])
         return in_batches([1 + len(row) for row in rows], settings.batch_size, tokens, run)
-
-    def save(self, directory: str | PathLike[str]) -> None:
-        """Write model, tokenizer, strategy and settings; see `bundle.save`."""
-        bundle.save(self, directory)
-
-    @classmethod
-    def load(cls, directory: str | PathLike[str], **replaced: Any) -> Self:
-        """Read what `save` wrote; `replaced` are arguments to use instead. See `bundle.load`."""
-        return cls(**{**bundle.load(cls, directory), **replaced})
-
-    def export(self, base_dir: str | PathLike[str], **options: Any) -> str:
-        """Write a SavedModel from text to text to `base_dir/<version>`; see `saved_model.export`."""
-        return saved_model.export(self, base_dir, **options)
-
-    def with_settings(self, settings: GeneratorSettings) -> Self:
-        """Return a generator of the same parts with other settings."""
-        return type(self)(self.model, self.tokenizer, self.strategy, **asdict(settings))
-
-    def with_strategy(self, strategy: Any) -> Self:
-        """Return a generator of the same parts with another search."""
-        return type(self)(self.model, self.tokenizer, strategy, **asdict(self.settings))
-
-    @cached_property
-    def sampler(self) -> Generation:
-        """What `sample` decodes with."""
-        strategy = one_sample(self.strategy)
-        if strategy == self.strategy:
-            return self.generation
-        return Generation(self.model, strategy, self.settings)
 
     def functions(self, n_best: int, xla: XLABuckets | None = None) -> GeneratorFunctions:
         """Return what an export contains."""
         return GeneratorFunctions(self, n_best, xla)
 
     def _complete(
-        self, generation: Generation, prompts: list[np.ndarray], seeds: Any, n_best: int
+        self, searching: Generation, prompts: list[np.ndarray], seeds: Any, n_best: int
     ) -> list[list[Hypothesis]]:
         """Search one batch."""
         rows = [[BOS_ID, *prompt] for prompt in prompts]
         given = pad_for(self.settings, rows, 1 + self.settings.max_prompt_length)
         drawn = None if seeds is None else pad_for(self.settings, seeds, 1)
-        result = generation.search(given, drawn)
+        result = searching.search(given, drawn)
         texts = completions(self.tokenizer, given, result.tokens[:, :n_best]).numpy()
         return hypotheses(result, texts, generated_ids(result, len(prompts), n_best))

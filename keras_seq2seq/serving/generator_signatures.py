@@ -31,11 +31,11 @@ class GeneratorFunctions:
         self._generator = generator
         self._tokenizer = generator.tokenizer
         self._settings = generator.settings
-        self._generation = generator.generation
-        self._find, self._draw = generator.generation.search, generator.sampler.search
+        self._generation = generator.searching
+        self._find, self._draw = generator.searching.search, generator.sampler.search
         if xla is not None:
             fast = with_xla(generator)
-            self._find = in_buckets(xla, fast.generation.search, self._find)
+            self._find = in_buckets(xla, fast.searching.search, self._find)
             self._draw = in_buckets(xla, fast.sampler.search, self._draw)
         self._n_best = n_best
 

@@ -35,11 +35,11 @@ class TextFunctions:
         self._source_tokenizer = translator.source_tokenizer
         self._target_tokenizer = translator.target_tokenizer
         self._n_best = n_best
-        self._decoding, self._sampler = translator.decoding, translator.sampler
+        self._decoding, self._sampler = translator.searching, translator.sampler
         self._find, self._draw = self._decoding.search, self._sampler.search
         if xla is not None:
             fast = with_xla(translator)
-            self._find = in_buckets(xla, fast.decoding.search, self._find)
+            self._find = in_buckets(xla, fast.searching.search, self._find)
             self._draw = in_buckets(xla, fast.sampler.search, self._draw)
         self._settings = translator.settings
         self._encode = text_function(self._encode_texts, "text")

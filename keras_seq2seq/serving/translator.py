@@ -1,15 +1,12 @@
 """`Translator`: strings in, strings out."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict
-from functools import cached_property, partial
-from os import PathLike
-from typing import Any, ClassVar, Self
+from functools import partial
+from typing import Any, ClassVar
 
 import numpy as np
 
 from keras_seq2seq.search import Beam
-from keras_seq2seq.serving import bundle, saved_model
 from keras_seq2seq.serving.alignment import Look, pieces, weights_of
 from keras_seq2seq.serving.batching import Rows, in_batches, pad_for, pad_rows
 from keras_seq2seq.serving.buckets import XLABuckets
@@ -18,11 +15,12 @@ from keras_seq2seq.serving.decoding import Decoding
 from keras_seq2seq.serving.results import Hypothesis, TargetScore, generated_ids, hypotheses, target_scores
 from keras_seq2seq.serving.rows import cut_rows, ended_rows, is_blank, listed, scored_rows, strings
 from keras_seq2seq.serving.rules import forbidden_ids
-from keras_seq2seq.serving.seeds import check_seeds, column, mixed, one_sample, place_seeds
+from keras_seq2seq.serving.seeds import column, place_seeds
 from keras_seq2seq.serving.served import check_n_best, check_parts, check_vocabulary, require_tensorflow
 from keras_seq2seq.serving.settings import Settings
 from keras_seq2seq.serving.signatures import TextFunctions
 from keras_seq2seq.serving.streaming import check_streams, chunks
+from keras_seq2seq.serving.text_model import TextModel
 from keras_seq2seq.text import BOS_ID, Tokenizer
 
 __all__ = ["Translator"]
@@ -30,7 +28,7 @@ __all__ = ["Translator"]
 Text = str | Sequence[int]
 
 
-class Translator:
+class Translator(TextModel[Decoding]):
     """A model with its tokenizers and a search: on a string it gives a string, on a list a list.
 
     The translation of a text does not depend on what else is translated with it; samples depend on the seed
@@ -104,7 +102,7 @@ class Translator:
             tokens_per_batch=tokens_per_batch,
             jit_compile=jit_compile,
         )
-        self.decoding = Decoding(model, self.strategy, self.settings)
+        self.searching = Decoding(model, self.strategy, self.settings)
         embedding = getattr(getattr(model, "encoder", None), "embedding", None)
         check_vocabulary("target tokenizer", self.target_tokenizer, model.output_shape[-1])
         check_vocabulary("source tokenizer", source_tokenizer, getattr(embedding, "vocabulary_size", None))
@@ -164,42 +162,18 @@ class Translator:
         look = None
         if return_alignment:
             look = Look.checked(alignment_layer, alignment_heads)
-            self.decoding.check_alignment(look)
+            self.searching.check_alignment(look)
         ahead = None if prefixes is None else self._prefixes(prefixes, len(texts))
         seeds = place_seeds(self.strategy, len(texts), offset)
-        return self._translate(self.decoding, texts, n_best, ahead, seeds, look)
+        return self._answer(self.searching, texts, n_best, seeds, ahead, look)
 
-    def sample(self, texts: Any, seeds: Any) -> Any:
-        """Draw one translation of each text, by a seed that comes with the text.
-
-        It depends on the text and its seed alone, and is what a translator with `Sampling(seed=seed)` gives
-        for this text alone. Temperature and cuts are those of the strategy if that is `Sampling`, else there
-        are none. This is what the signature `sample` of an export answers.
-
-        Args:
-            texts: a string, or a list of strings.
-            seeds: an integer of 64 bits, or a list of them, one for each text.
-
-        Returns:
-            A `Hypothesis`, or a list of them.
-
-        Raises:
-            ValueError: not one seed for each text.
-            TypeError: texts that are no strings, or seeds that are no integers.
-        """
-        if isinstance(texts, str):
-            return self.sample([texts], [seeds])[0]
-        texts = strings("texts", texts)
-        drawn = np.asarray(mixed(check_seeds(seeds, len(texts))))
-        return [row[0] for row in self._translate(self.sampler, texts, 1, None, drawn)]
-
-    def _translate(
+    def _answer(
         self,
-        decoding: Decoding,
+        searching: Decoding,
         texts: list[str],
         n_best: int,
-        ahead: Rows | None,
         seeds: Any,
+        ahead: Rows | None = None,
         look: Look | None = None,
     ) -> list[list[Hypothesis]]:
         """Translate in batches of similar length, blank text aside."""
@@ -211,10 +185,10 @@ class Translator:
             chosen = [rows[i] for i in batch]
             given = None if ahead is None else [ahead[row] for row in chosen]
             read, drawn = [sources[row] for row in chosen], column(seeds, chosen)
-            found = self._decode(decoding, read, given, drawn, n_best)
+            found = self._decode(searching, read, given, drawn, n_best)
             return found if look is None else self._aligned(look, read, found)
 
-        tokens = settings.tokens_per_batch // decoding.strategy.width
+        tokens = settings.tokens_per_batch // searching.strategy.width
         found = in_batches([len(sources[row]) for row in rows], settings.batch_size, tokens, run)
         nothing = Hypothesis("", 0.0, [], None, True, [])
         if look is not None:
@@ -250,7 +224,7 @@ class Translator:
         if is_blank(text):
             return iter(())
         ids: list[Any] = [[source], [[BOS_ID, *given]], column(place_seeds(self.strategy, 1, 0), [0])]
-        tokens = self.decoding.steps(*(pad_rows(each) for each in ids if each is not None))
+        tokens = self.searching.steps(*(pad_rows(each) for each in ids if each is not None))
 
         def text_of(ids: list[int]) -> str:
             return self.target_tokenizer.detokenize([[*given, *ids]]).numpy()[0].decode()
@@ -276,7 +250,10 @@ class Translator:
 
         Raises:
             ValueError: not one target for each source, or ids out of range.
+            TypeError: `add_eos` is no bool.
         """
+        if not isinstance(add_eos, bool):
+            raise TypeError(f"add_eos must be True or False, received {add_eos!r}.")
         if isinstance(sources, str):
             return self.score([sources], [targets], add_eos=add_eos)[0]
         sources, targets = listed("sources", sources), listed("targets", targets)
@@ -291,43 +268,12 @@ class Translator:
 
         def run(batch: list[int]) -> list[TargetScore]:
             target = pad_rows([[BOS_ID, *ends[row]] for row in batch])
-            found = self.decoding.score(pad_rows([read[row] for row in batch]), target)
+            found = self.searching.score(pad_rows([read[row] for row in batch]), target)
             return target_scores(*found)
 
         lengths = [max(len(a), len(b)) for a, b in zip(read, ends, strict=True)]
         tokens = min(settings.tokens_per_batch, SCORE_LOGITS // self.model.output_shape[-1])
         return in_batches(lengths, settings.batch_size, tokens, run)
-
-    def save(self, directory: str | PathLike[str]) -> None:
-        """Write model, tokenizers, strategy and settings; see `bundle.save`."""
-        bundle.save(self, directory)
-
-    @classmethod
-    def load(cls, directory: str | PathLike[str], **replaced: Any) -> Self:
-        """Read what `save` wrote; `replaced` are arguments to use instead. See `bundle.load`."""
-        return cls(**{**bundle.load(cls, directory), **replaced})
-
-    def export(self, base_dir: str | PathLike[str], **options: Any) -> str:
-        """Write a SavedModel from text to text to `base_dir/<version>`; see `saved_model.export`."""
-        return saved_model.export(self, base_dir, **options)
-
-    def with_settings(self, settings: Settings) -> Self:
-        """Return a translator of the same parts with other settings."""
-        parts = self.model, self.source_tokenizer, self.target_tokenizer, self.strategy
-        return type(self)(*parts, **asdict(settings))
-
-    def with_strategy(self, strategy: Any) -> Self:
-        """Return a translator of the same parts with another search."""
-        parts = self.model, self.source_tokenizer, self.target_tokenizer, strategy
-        return type(self)(*parts, **asdict(self.settings))
-
-    @cached_property
-    def sampler(self) -> Decoding:
-        """What `sample` decodes with."""
-        strategy = one_sample(self.strategy)
-        if strategy == self.strategy:
-            return self.decoding
-        return Decoding(self.model, strategy, self.settings)
 
     def functions(self, n_best: int, xla: XLABuckets | None = None) -> TextFunctions:
         """Return what an export contains."""
@@ -342,7 +288,7 @@ class Translator:
 
     def _aligned(self, look: Look, sources: Rows, found: list[list[Hypothesis]]) -> list[list[Hypothesis]]:
         """Add the alignments of one batch."""
-        weights = weights_of(self.decoding, look, sources, [[each.tokens for each in row] for row in found])
+        weights = weights_of(self.searching, look, sources, [[each.tokens for each in row] for row in found])
         read = [pieces(self.source_tokenizer, source) for source in sources]
         return [
             [
@@ -357,12 +303,12 @@ class Translator:
         ]
 
     def _decode(
-        self, decoding: Decoding, sources: Rows, prefixes: Rows | None, seeds: Rows | None, n_best: int
+        self, searching: Decoding, sources: Rows, prefixes: Rows | None, seeds: Rows | None, n_best: int
     ) -> list[list[Hypothesis]]:
         """Search one batch."""
         after = None if prefixes is None else pad_for(self.settings, [[BOS_ID, *row] for row in prefixes])
         drawn = None if seeds is None else pad_for(self.settings, seeds, 1)
-        result = decoding.search(pad_for(self.settings, sources), after, drawn)
+        result = searching.search(pad_for(self.settings, sources), after, drawn)
         given = [[] for _ in sources] if prefixes is None else [row.tolist() for row in prefixes]
         ids = [
             [before + row for row in rows]

@@ -58,9 +58,13 @@ def test_shapes_to_compile_are_few_whatever_comes(rng):
             shapes.add(tuple(pad_for(Fixed(True, 64), rows).shape))
             assert pad_for(Fixed(True, 64), [[1]] * len(rows), 1).shape[1] == 1  # seeds
     counts, widths = ({shape[axis] for shape in shapes} for axis in (0, 1))
-    assert len(counts) <= 8
+    assert len(counts) <= 9
     assert len(widths) <= 16
     assert len(shapes) <= len(counts) * len(widths)
+
+
+def test_a_single_row_is_not_padded_with_others():
+    assert pad_for(Fixed(True, 64), [[5] * 21]).shape == (1, 24)
 
 
 def test_blank_means_the_same_in_python_and_in_the_graph():

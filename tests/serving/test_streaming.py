@@ -62,7 +62,7 @@ def test_a_stream_ends_where_the_rules_leave_no_token(translator, texts):
     source = [[*ruled.source_tokenizer.tokenize(texts[0]).numpy().tolist(), 3]]
     seeds = [] if isinstance(ruled.strategy, ks.search.Greedy) else [[[7]]]
     ids = [np.array(each, "int32") for each in (source, [[2]], *seeds)]
-    assert sorted(ruled.decoding.steps(*ids)) == [4, 5]
+    assert sorted(ruled.searching.steps(*ids)) == [4, 5]
 
 
 def test_a_recurrent_model_streams(english, chinese, texts):

@@ -253,6 +253,8 @@ def test_scores_take_text_or_ids_and_any_batch(greedy, english, chinese, pairs):
     assert greedy.score([], []) == []
     with pytest.raises(ValueError, match="targets must have one entry for each of 2 sources, received 1"):
         greedy.score(["a", "b"], ["a"])
+    with pytest.raises(TypeError, match="add_eos must be True or False, received 'no'"):
+        greedy.score("a", "a", add_eos="no")
 
 
 def test_what_is_no_text_is_refused(greedy):
