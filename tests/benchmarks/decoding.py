@@ -57,13 +57,18 @@ def exported(translator: ks.Translator, base: Path, xla: bool) -> Callable[[list
     return run
 
 
-def ctranslate2(beam: int, folder: Path) -> Callable[[list[str]], Any]:
+def ctranslate2(beam: int, workers: int, folder: Path) -> Callable[[list[str]], Any]:
     """Return CTranslate2's search with a model of the same size and random weights."""
     from peers import ctranslate2_tiny
 
-    translator = ctranslate2_tiny(folder, VOCABULARY)
+    translator = ctranslate2_tiny(folder, VOCABULARY, workers)
     options = {"beam_size": beam, "max_decoding_length": NEW, "min_decoding_length": NEW}
-    return lambda texts: translator.translate_batch([text.split() for text in texts], **options)
+
+    def run(texts: list[str]) -> Any:
+        size = -(-len(texts) // workers)
+        return translator.translate_batch([text.split() for text in texts], max_batch_size=size, **options)
+
+    return run
 
 
 def measure(rounds: int, folder: Path) -> dict[str, list[Row]]:
@@ -75,7 +80,9 @@ def measure(rounds: int, folder: Path) -> dict[str, list[Row]]:
         ways[name][f"Python, {how}"] = translator
         ways[name][f"export, {how}"] = exported(translator, folder / f"{name}-{how}", xla)
         if not xla and importlib.util.find_spec("ctranslate2") is not None:
-            ways[name]["CTranslate2"] = ctranslate2(translator.strategy.width, folder / f"ct2-{name}")
+            for workers, how in ((1, "two threads"), (2, "two workers")):
+                place, width = folder / f"{name}-{workers}", translator.strategy.width
+                ways[name][f"CTranslate2, {how}"] = ctranslate2(width, workers, place)
     tables: dict[str, list[Row]] = {}
     for batch in (32, 1):
         texts = sentences(batch)

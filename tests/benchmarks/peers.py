@@ -8,8 +8,12 @@ import numpy as np
 __all__ = ["ctranslate2_tiny"]
 
 
-def ctranslate2_tiny(folder: Path, vocabulary: int, dim: int = 128, inner: int = 256, blocks: int = 4) -> Any:
-    """Return a translator on two threads: post-norm, 4 heads, one matrix for all embeddings."""
+def ctranslate2_tiny(
+    folder: Path, vocabulary: int, workers: int, dim: int = 128, inner: int = 256, blocks: int = 4
+) -> Any:
+    """Return a translator of one worker on two threads, or of two on one each: post-norm, 4 heads, one matrix
+    for all embeddings.
+    """
     import ctranslate2
     from ctranslate2.specs import common_spec, transformer_spec
 
@@ -52,4 +56,6 @@ def ctranslate2_tiny(folder: Path, vocabulary: int, dim: int = 128, inner: int =
     spec.optimize()
     folder.mkdir(parents=True)
     spec.save(str(folder))
-    return ctranslate2.Translator(str(folder), device="cpu", inter_threads=1, intra_threads=2)
+    return ctranslate2.Translator(
+        str(folder), device="cpu", inter_threads=workers, intra_threads=2 // workers
+    )
