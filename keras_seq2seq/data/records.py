@@ -16,7 +16,7 @@ from keras_seq2seq.data.epochs import Batches
 from keras_seq2seq.data.lines import Path
 from keras_seq2seq.data.making import check_tokenizers, make_batches
 from keras_seq2seq.data.parallel import ParallelText
-from keras_seq2seq.data.record_files import blocks_in, written
+from keras_seq2seq.data.record_files import NamedDamage, blocks_in, written
 from keras_seq2seq.data.report import Report
 from keras_seq2seq.text import Tokenizer
 from keras_seq2seq.text.integers import integer
@@ -124,9 +124,8 @@ class Records:
         An element is: the ids of the sources one after the other, int32; the length of each source, int64;
         the same of the targets; how many pairs there were; how many of them were blank and left out.
         """
-        return blocks_in(
-            tf.data.Dataset.from_tensor_slices(self._files), None if self._holds_ids else self._tokenizers
-        )
+        files = tf.data.Dataset.from_tensor_slices(self._files)
+        return blocks_in(files, self._tokenizers, self._holds_ids)
 
     def batches(self, *, service: str | None = None, **options: Any) -> Batches:
         """Give the batches that `ParallelText.batches` gives of the same text with the same options.
@@ -158,7 +157,7 @@ class Records:
             blocks = self.blocks().apply(spread)
         return make_batches(
             self,
-            plain(blocks.prefetch(8)),
+            NamedDamage(plain(blocks.prefetch(8)), self._files, self._tokenizers, self._holds_ids),
             **options,
             tokenizers=self._tokenizers,
             reproducible=service is None,
