@@ -100,7 +100,7 @@ def from_json(path: str, make: Callable[[Any], Made]) -> Made:
         raw = file.read()
     try:
         return make(json.loads(raw))
-    except (KeyError, TypeError) as error:
+    except (KeyError, TypeError, RecursionError) as error:
         raise ValueError(f"{path!r} is damaged: it does not describe a vocabulary.") from error
     except ValueError as error:
         raise ValueError(f"{path!r} is damaged: {error}") from error

@@ -1,10 +1,11 @@
 """What the fuzz tests feed: text that is meant to do harm, and files with some damage."""
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
 
-__all__ = ["BYTES", "DAMAGE", "PARTS", "Damage"]
+__all__ = ["BYTES", "DAMAGE", "PARTS", "Damage", "outcome"]
 
 # What splits lines elsewhere, what programs in C stop at, what spells a control token, what is no UTF-8.
 _TEXT = [
@@ -55,3 +56,18 @@ DAMAGE = st.builds(
     st.floats(0, 1, exclude_max=True),
     st.one_of(st.sampled_from([bytes([1 << bit]) for bit in range(8)]), st.binary(min_size=1, max_size=64)),
 )
+
+
+def outcome(read: Callable[[], Any]) -> tuple[Any, str]:
+    """Return what a reader gives, and no error; or None, and the one line that it raises."""
+    try:
+        return read(), ""
+    except (ValueError, FileNotFoundError) as error:
+        return None, _one_line(error)
+
+
+def _one_line(error: BaseException) -> str:
+    """Return what an error says, which must be one line and not empty."""
+    message = str(error)
+    assert len(message.splitlines()) == 1, message
+    return message

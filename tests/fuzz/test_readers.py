@@ -4,13 +4,13 @@ import gzip
 import io
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import tensorflow as tf
-from fuzz.strange import BYTES, DAMAGE, Damage
+from fuzz.strange import BYTES, DAMAGE, Damage, outcome
 from hypothesis import assume
 from hypothesis import strategies as st
 
@@ -31,21 +31,6 @@ def lines_of(content: bytes) -> list[str]:
     ended = [line.removesuffix(b"\r") for line in lines[:-1]]
     text = [line.decode("utf-8", "replace") for line in ended + ([lines[-1]] if lines[-1] else [])]
     return [text[0].removeprefix("\ufeff"), *text[1:]] if text else []
-
-
-def outcome(read: Callable[[], Any]) -> tuple[Any, str]:
-    """Return what a reader gives, and no error; or None, and the one line that it raises."""
-    try:
-        return read(), ""
-    except (ValueError, FileNotFoundError) as error:
-        return None, one_line(error)
-
-
-def one_line(error: BaseException) -> str:
-    """Return what an error says, which must be one line and not empty."""
-    message = str(error)
-    assert len(message.splitlines()) == 1, message
-    return message
 
 
 @pytest.mark.parametrize("name", ["lines.txt", "lines.txt.gz"])
