@@ -1,14 +1,12 @@
 """Strategies of `tf.distribute` that work with Keras 3's `fit`.
 
-Make the strategy first, and build and compile the model inside `strategy.scope()`:
+Make the strategy first, and build and compile the model inside `strategy.scope()`; `fit` is as always:
 
-```
-strategy = ks.distribute.strategy("auto")
-with strategy.scope():
-    model = ks.models.transformer_seq2seq(...)
-    model.compile(ks.training.GlobalBatch(keras.optimizers.Adam(rate, global_clipnorm=1.0)), ...)
-model.fit(batches, epochs=10)
-```
+    >>> strategy = ks.distribute.strategy("one_device")
+    >>> with strategy.scope():
+    ...     model = ks.models.rnn_seq2seq(100, units=16)
+    ...     optimizer = ks.training.GlobalBatch(keras.optimizers.Adam(0.001, global_clipnorm=1.0))
+    ...     model.compile(optimizer, loss=ks.training.SmoothedCrossentropy())
 
 Batches are global: each replica takes its share of the rows. Their weights sum to 1 over the global batch, so
 that losses and updates are those of one device, however uneven the lengths and the last batch are. A batch

@@ -124,6 +124,11 @@ def bleu(
 
     Raises:
         ValueError: if there is nothing to score, the lengths differ or `tokenize` is unknown.
+
+    Example:
+        >>> score = ks.evaluate.bleu(["a dog runs on the beach"], ["a dog runs along the beach"])
+        >>> score.name, round(score.value, 1)
+        ('BLEU', 38.0)
     """
     if tokenize not in BLEU.TOKENIZERS:
         names = ", ".join(BLEU.TOKENIZERS)

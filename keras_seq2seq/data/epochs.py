@@ -33,11 +33,14 @@ class Batches(tf.data.Dataset):
     epoch, and how many of its batches were taken. A run that was killed goes on like this, in a new
     process with the same corpus, arguments and seed:
 
-    ```
-    model.fit(batches.rest(epoch, taken), initial_epoch=epoch, epochs=epoch + 1)
-    batches.seek(epoch + 1)
-    model.fit(batches, initial_epoch=epoch + 1, epochs=epochs)
-    ```
+        >>> text, letters = ks.data.ParallelText("train.en", "train.de"), ks.text.Bytes()
+        >>> batches = text.batches(letters, tokens_per_batch=128, seed=1)
+        >>> model = ks.models.transformer_seq2seq(letters.vocabulary_size, size="tiny", num_layers=1)
+        >>> model.compile("adam", loss=ks.training.SmoothedCrossentropy())
+        >>> epoch, taken, epochs = 1, 2, 3  # killed after two batches of the second epoch
+        >>> history = model.fit(batches.rest(epoch, taken), initial_epoch=epoch, epochs=epoch + 1, verbose=0)
+        >>> batches.seek(epoch + 1)
+        >>> history = model.fit(batches, initial_epoch=epoch + 1, epochs=epochs, verbose=0)
 
     `fit` begins an iteration of its own if it has yet to build a model or its metrics. A callback that
     calls `seek(epoch)` in `on_epoch_begin` makes the number of an epoch that of `fit`, whatever came before.

@@ -46,6 +46,13 @@ class ParallelText:
         FileNotFoundError: if a file is missing, or a pattern finds none.
         ValueError: if two files differ in their number of lines, a gzip file is damaged, or there
             are no lines at all.
+
+    Example:
+        >>> text, letters = ks.data.ParallelText("train.en", "train.de"), ks.text.Bytes()
+        >>> batches = text.batches(letters, tokens_per_batch=128, shuffle=False)
+        >>> inputs, labels, weights = next(iter(batches))
+        >>> inputs["source"].shape[0] == labels.shape[0], round(float(np.sum(weights)), 3)
+        (True, 1.0)
     """
 
     unit = "pairs"

@@ -137,13 +137,15 @@ class Records:
         an epoch cannot be gone on with. Workers find the files under the same names. Dispatcher and
         workers need the operations of TensorFlow Text, which the first import brings:
 
-        ```
-        import keras_seq2seq.text
-        service = tf.data.experimental.service
-        service.DispatchServer(service.DispatcherConfig(port=5050)).join()  # in one process
-        config = service.WorkerConfig(dispatcher_address="10.0.0.1:5050")
-        service.WorkerServer(config).join()  # in each of the others
-        ```
+            >>> import keras_seq2seq.text
+            >>> service = tf.data.experimental.service
+            >>> server = service.DispatchServer()  # in one process, which then calls server.join()
+            >>> config = service.WorkerConfig(dispatcher_address=server.target.removeprefix("grpc://"))
+            >>> worker = service.WorkerServer(config)  # in each of the others, likewise
+            >>> ks.data.write_records("records", ks.data.ParallelText("train.en", "train.de"), files=2)
+            >>> records = ks.data.Records("records", ks.text.Bytes())
+            >>> batches = records.batches(service=server.target, tokens_per_batch=256)
+            >>> inputs, labels, weights = next(iter(batches))
 
         Raises:
             ValueError: if an option is out of range or no pair is kept.

@@ -13,10 +13,7 @@ class AddNorm(layers.Layer):
     """Join a sublayer's output with its input.
 
     Post-norm (Vaswani et al. 2017): norm(x + dropout(f(x))). Pre-norm (Xiong et al. 2020):
-    x + dropout(f(norm(x))). Around a sublayer f::
-
-        y = f(add_norm.before(x))
-        x = add_norm.after(x, y)        # or add_norm(x, y)
+    x + dropout(f(norm(x))). Around a sublayer f it is called twice, `before` and `after`.
 
     Args:
         placement: "pre" or "post".
@@ -33,6 +30,13 @@ class AddNorm(layers.Layer):
 
     Raises:
         ValueError: an unknown `placement` or `normalization`.
+
+    Example:
+        >>> add_norm, f = ks.layers.AddNorm("pre", "rms", dropout=0.1), keras.layers.Dense(16)
+        >>> x = np.ones((2, 5, 16))
+        >>> y = f(add_norm.before(x))
+        >>> tuple(add_norm.after(x, y).shape)  # or add_norm(x, y)
+        (2, 5, 16)
     """
 
     def __init__(self, placement="pre", normalization="layer", dropout=0.0, epsilon=1e-6, **kwargs):

@@ -127,6 +127,13 @@ class LuongAttention(ScoreAttention):
     Raises:
         ValueError: an unknown score; `rank` or `units` for a score that has none; a dot product of unequal
             sizes.
+
+    Example:
+        >>> attention, mask = ks.layers.LuongAttention("general"), np.array([[True, True, False]])
+        >>> query, memory = np.ones((1, 1, 4)), np.ones((1, 3, 6))
+        >>> context, weights = attention(query, memory, attention_mask=mask, return_attention_scores=True)
+        >>> np.asarray(weights).tolist()
+        [[[0.5, 0.5, 0.0]]]
     """
 
     def __init__(self, score="dot", rank=None, units=None, dropout=0.0, **kwargs):
@@ -185,6 +192,13 @@ class BahdanauAttention(ScoreAttention):
         dropout: rate on the attention weights.
 
     Call arguments, returns: see `ScoreAttention`.
+
+    Example:
+        >>> query, memory = np.ones((2, 1, 4)), np.ones((2, 5, 6))
+        >>> attention = ks.layers.BahdanauAttention(8)
+        >>> context, weights = attention(query, memory, return_attention_scores=True)
+        >>> tuple(context.shape), tuple(weights.shape)
+        ((2, 1, 6), (2, 1, 5))
     """
 
     def __init__(self, units, dropout=0.0, **kwargs):

@@ -29,6 +29,11 @@ class PositionalEmbedding(layers.Layer):
 
     Raises:
         ValueError: a sequence longer than `max_length`; "learned" without `max_length`.
+
+    Example:
+        >>> embedding, ids = ks.layers.PositionalEmbedding(100, 16), np.array([[7, 8, 3, 0]])
+        >>> tuple(embedding(ids).shape), np.asarray(embedding.compute_mask(ids)).tolist()
+        ((1, 4, 16), [[True, True, True, False]])
     """
 
     def __init__(

@@ -228,6 +228,12 @@ class MultiHeadSelfAttention(_HeadedAttention):
 
     Raises:
         ValueError: D is no multiple of `num_heads` and `key_dim` is not given; heads that do not divide.
+
+    Example:
+        >>> positions = ks.layers.RotaryPositions()
+        >>> attention = ks.layers.MultiHeadSelfAttention(4, num_key_value_heads=2, positions=positions)
+        >>> tuple(attention(np.ones((2, 5, 16)), use_causal_mask=True).shape)
+        (2, 5, 16)
     """
 
     def __init__(self, num_heads, key_dim=None, positions=None, **kwargs):

@@ -93,6 +93,12 @@ def transformer_seq2seq(
 
     Raises:
         ValueError: an unknown size or encoding; `share_embeddings` with two vocabularies of unequal size.
+
+    Example:
+        >>> model = ks.models.transformer_seq2seq(100, size="tiny", positions="rotary", num_key_value_heads=1)
+        >>> logits = model({"source": np.array([[8, 9, 3]]), "target": np.array([[2, 7]])})
+        >>> tuple(logits.shape)
+        (1, 2, 100)
     """
     target_size = source_vocabulary_size if target_vocabulary_size is None else target_vocabulary_size
     if share_embeddings is None:
@@ -165,6 +171,12 @@ def transformer_encoder(
 
     Returns:
         A functional `keras.Model` from `source` int32 `[B, S]` to `[B, S, D]`.
+
+    Example:
+        >>> encoder = ks.models.transformer_encoder(100, size="tiny")
+        >>> tagger = keras.Model(encoder.inputs, keras.layers.Dense(5)(encoder.output))
+        >>> tuple(tagger({"source": np.array([[8, 9, 3]])}).shape)
+        (1, 3, 5)
     """
     layers, model_dim, feed_forward_dim, num_heads = dimensions(
         size,
@@ -244,6 +256,11 @@ def transformer_lm(
 
     Raises:
         ValueError: an unknown preset or encoding.
+
+    Example:
+        >>> model = ks.models.transformer_lm(100, preset="llama", size="tiny")
+        >>> tuple(model({"target": np.array([[2, 7, 8, 9]])}).shape)
+        (1, 4, 100)
     """
     if preset not in LANGUAGE_MODELS:
         names = ", ".join(map(repr, LANGUAGE_MODELS))

@@ -53,6 +53,12 @@ def rnn_seq2seq(
     Raises:
         ValueError: an option that the attention does not have; `share_embeddings` with vocabularies of
             unequal size; an unknown cell.
+
+    Example:
+        >>> attention = ks.layers.LuongAttention("general")
+        >>> model = ks.models.rnn_seq2seq(100, units=16, attention=attention, input_feeding=True)
+        >>> tuple(model({"source": np.array([[8, 9, 3]]), "target": np.array([[2, 7]])}).shape)
+        (1, 2, 100)
     """
     target_size = target_vocabulary_size or source_vocabulary_size
     if share_embeddings and target_size != source_vocabulary_size:

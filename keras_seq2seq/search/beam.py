@@ -45,6 +45,13 @@ class Beam:
 
     Raises:
         ValueError: an impossible value.
+
+    Example:
+        >>> model = ks.models.transformer_seq2seq(50, size="tiny", num_layers=1)
+        >>> beam = ks.search.Beam(4, length_penalty=0.6, n_best=2)
+        >>> found = ks.search.search(model, {"source": np.array([[8, 9, 3]])}, beam, max_length=6)
+        >>> tuple(found.tokens.shape), tuple(found.scores.shape)
+        ((1, 2, 6), (1, 2))
     """
 
     width: int

@@ -14,7 +14,15 @@ __all__ = ["Greedy"]
 
 @dataclass(frozen=True)
 class Greedy:
-    """Take the most probable token until EOS. The score is log P, the sum over tokens, EOS in."""
+    """Take the most probable token until EOS. The score is log P, the sum over tokens, EOS in.
+
+    Example:
+        >>> model = ks.models.rnn_seq2seq(50, units=16)
+        >>> inputs = {"source": np.array([[8, 9, 3]])}
+        >>> found = ks.search.search(model, inputs, ks.search.Greedy(), max_length=6)
+        >>> tuple(found.tokens.shape), bool(found.lengths[0, 0] <= 6)
+        ((1, 1, 6), True)
+    """
 
     width: int = 1
 

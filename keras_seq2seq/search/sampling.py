@@ -41,6 +41,14 @@ class Sampling:
 
     Raises:
         ValueError: an impossible value.
+
+    Example:
+        >>> prompt = {"target": np.array([[2, 7]])}
+        >>> model = ks.models.transformer_lm(50, size="tiny", num_layers=1)
+        >>> sampling = ks.search.Sampling(3, temperature=0.8, top_p=0.9, seed=1)
+        >>> once, again = (ks.search.search(model, prompt, sampling, max_length=4) for _ in range(2))
+        >>> tuple(once.tokens.shape), np.array_equal(once.tokens, again.tokens)
+        ((1, 3, 4), True)
     """
 
     n: int = 1

@@ -58,6 +58,17 @@ class Translator(TextModel[Decoding]):
 
     Raises:
         ValueError: tokenizers with other vocabularies than the model, or a setting out of range.
+
+    Example:
+        >>> pairs = [("one two", "eins zwei"), ("two three", "zwei drei"), ("three one", "drei eins")]
+        >>> text = ks.data.ParallelText.from_pairs(pairs)
+        >>> words = ks.text.Words.train(text.sources(), text.targets())
+        >>> model = ks.models.transformer_seq2seq(words.vocabulary_size, size="tiny", num_layers=1)
+        >>> model.compile(keras.optimizers.Adam(0.003), loss=ks.training.SmoothedCrossentropy())
+        >>> history = model.fit(text.batches(words, sentences_per_batch=3, seed=1), epochs=40, verbose=0)
+        >>> translator = ks.Translator(model, words, strategy=ks.search.Beam(2))
+        >>> translator(["one two", "three one"])
+        ['eins zwei', 'drei eins']
     """
 
     KIND: ClassVar[str] = "Translator"

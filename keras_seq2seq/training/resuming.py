@@ -35,6 +35,14 @@ class Checkpoints(keras.callbacks.Callback):
 
     Raises:
         ValueError: an argument out of range; when `fit` begins, checkpoints of another model or optimizer.
+
+    Example:
+        >>> x, model = np.ones((8, 4)), keras.Sequential([keras.layers.Dense(1)])
+        >>> model.compile("adam", "mse")
+        >>> saving = ks.training.Checkpoints("run", keep=2)  # give it `batches`, too, if they are of ks.data
+        >>> history = model.fit(x, x[:, :1], epochs=3, verbose=0, callbacks=[saving])
+        >>> [each.epoch for each in ks.training.checkpoints("run")]
+        [2, 3]
     """
 
     def __init__(

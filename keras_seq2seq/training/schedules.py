@@ -18,6 +18,11 @@ class WarmupInverseSqrt(keras.optimizers.schedules.LearningRateSchedule):
     Args:
         peak: the highest learning rate.
         warmup_steps: w.
+
+    Example:
+        >>> rate = ks.training.WarmupInverseSqrt(2e-3, warmup_steps=100)
+        >>> [round(float(rate(step)), 6) for step in (0, 99, 399)]
+        [2e-05, 0.002, 0.001]
     """
 
     def __init__(self, peak, warmup_steps):
