@@ -51,6 +51,13 @@ class SentencePiece(Tokenizer):
         ValueError: if `model` is not such a model.
 
     Source: Kudo and Richardson 2018, https://aclanthology.org/D18-2012.
+
+    Example:
+        >>> lines = ["the sea", "the sea shore", "she sells sea shells"]
+        >>> pieces = ks.text.SentencePiece.train(lines, vocabulary_size=19)
+        >>> ids = pieces.tokenize(["sea shells"])
+        >>> pieces.detokenize(ids).numpy().tolist()
+        [b'sea shells']
     """
 
     def __init__(self, model: bytes):
