@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Self
 
 import sentencepiece
+import tensorflow as tf
 from sentencepiece import sentencepiece_model_pb2
 
 from keras_seq2seq.text.integers import integer
@@ -158,7 +159,8 @@ class SentencePiece(Tokenizer):
         return [next(drawn) if ok else list(row) for row, ok in zip(rows, known, strict=True)]
 
     def _encode(self, strings: Any) -> Any:
-        return self._pieces.tokenize(strings)
+        # SentencePiece would take each byte of a character that was cut for one U+FFFD, unlike the readers.
+        return self._pieces.tokenize(tf.strings.unicode_transcode(strings, "UTF-8", "UTF-8"))
 
     def _decode(self, ids: Any) -> Any:
         return self._pieces.detokenize(ids)

@@ -19,7 +19,6 @@ _COMMON: dict[str, Any] = {
 }
 settings.register_profile("bounded", derandomize=True, **_COMMON)
 settings.register_profile("long", print_blob=True, **_COMMON)
-_MORE = 60  # times as many examples in the long run
 
 Fuzz = Callable[..., Callable[[Callable[..., None]], None]]
 
@@ -30,17 +29,25 @@ def _cache(tmp_path_factory: pytest.TempPathFactory) -> None:
     configuration.set_hypothesis_home_dir(tmp_path_factory.mktemp("hypothesis"))
 
 
-@pytest.fixture(params=["bounded", pytest.param("long", marks=[pytest.mark.slow, pytest.mark.timeout(7200)])])
-def fuzz(request: pytest.FixtureRequest) -> Fuzz:
+LONG = [pytest.mark.slow, pytest.mark.timeout(7200)]
+
+
+@pytest.fixture(params=[pytest.param(1, id="bounded"), pytest.param(60, id="long", marks=LONG)])
+def times(request: pytest.FixtureRequest) -> int:
+    """Give how many times as much to do as in the bounded run."""
+    return request.param
+
+
+@pytest.fixture
+def fuzz(times: int) -> Fuzz:
     """Give a decorator that runs a function at once on many examples: `@fuzz(30, text=texts)`.
 
     The number is that of the bounded run, which draws the same examples every time.
     """
+    profile = settings.get_profile("bounded" if times == 1 else "long")
 
     def decorate(count: int, **strategies: Any) -> Callable[[Callable[..., None]], None]:
-        long = request.param == "long"
-        profile = settings(settings.get_profile(request.param), max_examples=count * (_MORE if long else 1))
-        return lambda check: given(**strategies)(profile(check))()
+        return lambda check: given(**strategies)(settings(profile, max_examples=count * times)(check))()
 
     return decorate
 

@@ -17,10 +17,16 @@ _TEXT = [
 _NO_UTF8 = [b"\xff", b"\xc3", b"\xc0\xaf", b"\xe4\xbd", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xf0\x9f"]
 PARTS = [text.encode() for text in _TEXT] + _NO_UTF8
 
+
+def _encoded(codes: list[int]) -> bytes:
+    """Encode code points, surrogates too, which are no UTF-8."""
+    return "".join(map(chr, codes)).encode("utf-8", "surrogatepass")
+
+
 # Bytes that are text, nearly text, or nothing of the kind.
 BYTES = st.one_of(
     st.lists(st.sampled_from(PARTS), max_size=12).map(b"".join),
-    st.text(max_size=20).map(str.encode),
+    st.lists(st.integers(0, 0x10FFFF), max_size=20).map(_encoded),
     st.binary(max_size=40),
     st.tuples(st.sampled_from(PARTS), st.integers(1, 3000)).map(lambda pair: pair[0] * pair[1]),
 )
