@@ -46,7 +46,7 @@ def fuzz(times: int) -> Fuzz:
     """
     profile = settings.get_profile("bounded" if times == 1 else "long")
 
-    def decorate(count: int, **strategies: Any) -> Callable[[Callable[..., None]], None]:
+    def decorate(count: int, /, **strategies: Any) -> Callable[[Callable[..., None]], None]:
         return lambda check: given(**strategies)(settings(profile, max_examples=count * times)(check))()
 
     return decorate

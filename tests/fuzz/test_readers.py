@@ -120,7 +120,7 @@ def test_damaged_records_are_refused_by_name_or_read_right(fuzz, tmp_path, token
     whole = {path: path.read_bytes() for path in sorted(directory.iterdir())}
     expected = batches(directory)
 
-    @fuzz(25, path=st.sampled_from(list(whole)), damage=DAMAGE)
+    @fuzz(15, path=st.sampled_from(list(whole)), damage=DAMAGE)
     def check(path: Path, damage: Damage) -> None:
         path.write_bytes(damage(whole[path]))
         found, error = outcome(lambda: batches(directory))
@@ -136,7 +136,7 @@ def test_records_that_somebody_forged_are_refused_or_hold_ids(fuzz, tmp_path):
     (record,) = tf.data.TFRecordDataset(str(path)).as_numpy_iterator()
     card = json.loads((directory / "records.json").read_text())
 
-    @fuzz(25, damage=DAMAGE)
+    @fuzz(15, damage=DAMAGE)
     def check(damage: Damage) -> None:
         with tf.io.TFRecordWriter(str(path)) as writer:
             writer.write(damage(record))

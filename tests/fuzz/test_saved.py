@@ -42,7 +42,7 @@ def test_a_damaged_translator_is_refused_or_the_same(fuzz, tmp_path):
     translator().save(tmp_path)
     whole, expected = files_of(tmp_path), content(ks.Translator.load(tmp_path))
 
-    @fuzz(60, path=st.sampled_from(list(whole)), damage=DAMAGE | st.none())
+    @fuzz(40, path=st.sampled_from(list(whole)), damage=DAMAGE | st.none())
     def check(path: Path, damage: Damage | None) -> None:
         if damage is None:
             path.unlink()
@@ -65,7 +65,7 @@ def test_a_damaged_tokenizer_is_refused_or_a_tokenizer(fuzz, tmp_path, kind):
     MAKE[kind](LINES).save(tmp_path)
     whole = files_of(tmp_path)
 
-    @fuzz(20, path=st.sampled_from(list(whole)), damage=DAMAGE, text=BYTES)
+    @fuzz(15, path=st.sampled_from(list(whole)), damage=DAMAGE, text=BYTES)
     def check(path: Path, damage: Damage, text: bytes) -> None:
         path.write_bytes(damage(whole[path]))
         found, error = outcome(lambda: ks.text.load(tmp_path))
