@@ -163,7 +163,8 @@ class SentencePiece(Tokenizer):
         return self._pieces.tokenize(tf.strings.unicode_transcode(strings, "UTF-8", "UTF-8"))
 
     def _decode(self, ids: Any) -> Any:
-        return self._pieces.detokenize(ids)
+        # The pieces of a model that is damaged, or was made elsewhere, need not be UTF-8.
+        return tf.strings.unicode_transcode(self._pieces.detokenize(ids), "UTF-8", "UTF-8")
 
     def _files(self) -> dict[str, bytes]:
         return {_FILE: self._model}

@@ -96,3 +96,10 @@ def test_json_that_is_meant_to_break_its_reader_is_refused(tmp_path, name):
         path.write_text(bomb, encoding="utf-8")
         _, error = outcome(lambda: ks.Translator.load(tmp_path))
         assert re.search(f"{path.name}' (is damaged|does not describe)", error)
+
+
+def test_pieces_that_are_no_text_do_not_make_text_that_is_none():
+    (model,) = MAKE["sentence_piece"](LINES)._files().values()
+    broken = ks.text.SentencePiece(model.replace("他".encode(), b"\xe4\xbb\xff"))
+    (found,) = broken.detokenize([range(4, broken.vocabulary_size)]).numpy()
+    assert "\ufffd" in found.decode()
