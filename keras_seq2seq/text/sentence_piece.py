@@ -64,13 +64,14 @@ class SentencePiece(Tokenizer):
     def __init__(self, model: bytes):
         try:
             processor = sentencepiece.SentencePieceProcessor(model_proto=model)
-        except (RuntimeError, TypeError) as error:
+            proto = sentencepiece_model_pb2.ModelProto.FromString(model)  # stricter than the processor
+        except Exception as error:  # of the processor, or of protobuf
             raise ValueError("model is not a serialized SentencePiece model.") from error
         ids = processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id()
         if ids != (PAD_ID, UNK_ID, BOS_ID, EOS_ID):
             raise ValueError(f"model has the ids {ids} for pad, unk, bos and eos, expected (0, 1, 2, 3).")
         # A model that was cut off here would be taken for one with SentencePiece's usual normalization.
-        if not sentencepiece_model_pb2.ModelProto.FromString(model).HasField("normalizer_spec"):
+        if not proto.HasField("normalizer_spec"):
             raise ValueError("model has no normalization, expected a whole SentencePiece model.")
         self._model, self._processor = model, processor
         self._pieces = PieceModel(model)

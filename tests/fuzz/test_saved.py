@@ -103,3 +103,9 @@ def test_pieces_that_are_no_text_do_not_make_text_that_is_none():
     broken = ks.text.SentencePiece(model.replace("他".encode(), b"\xe4\xbb\xff"))
     (found,) = broken.detokenize([range(4, broken.vocabulary_size)]).numpy()
     assert "\ufffd" in found.decode()
+
+
+def test_a_model_that_only_c_plus_plus_can_read_is_refused():
+    (model,) = MAKE["sentence_piece"](LINES)._files().values()
+    with pytest.raises(ValueError, match="model is not a serialized SentencePiece model"):
+        ks.text.SentencePiece(model + b"\xca\x80\x80\x80\x10\0")  # a field with too large a number
