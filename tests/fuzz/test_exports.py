@@ -69,7 +69,7 @@ def valid(text: bytes) -> str:
 def test_rows_get_valid_answers_that_do_not_depend_on_their_batch(fuzz, case, name):
     export = case.export
 
-    @fuzz(12, rows=ROWS)
+    @fuzz(10, rows=ROWS)
     def check(rows: list[tuple[bytes, bytes, int]]) -> None:
         questions = [question(export, name, row) for row in rows]
         if not rows:
@@ -128,7 +128,7 @@ def test_memory_does_not_grow(times, memory, case, rng):
             rows = [(text(), text(), int(rng.integers(2**62))) for _ in range(rng.integers(1, 9))]
             case.export.ask([question(case.export, name, row) for row in rows])
 
-    work(50)
+    work(40)
     watched = memory()
-    work(50 * times)
+    work(40 * times)
     assert watched.growth < LIMIT

@@ -42,7 +42,7 @@ def test_a_damaged_translator_is_refused_or_the_same(fuzz, tmp_path):
     translator().save(tmp_path)
     whole, expected = files_of(tmp_path), content(ks.Translator.load(tmp_path))
 
-    @fuzz(40, path=st.sampled_from(list(whole)), damage=DAMAGE | st.none())
+    @fuzz(30, path=st.sampled_from(list(whole)), damage=DAMAGE | st.none())
     def check(path: Path, damage: Damage | None) -> None:
         if damage is None:
             path.unlink()

@@ -63,7 +63,7 @@ def expected(kind: str, tokenizer: Tokenizer, text: str) -> str | None:
 
 
 def test_text_gives_ids_of_text_and_comes_back_by_the_rule(fuzz, kind, tokenizer):
-    @fuzz(60, texts=st.lists(BYTES, min_size=1, max_size=4))
+    @fuzz(50, texts=st.lists(BYTES, min_size=1, max_size=4))
     def check(texts: list[bytes]) -> None:
         rows = tokenizer.tokenize(texts)
         assert all(is_text(id_, tokenizer) for id_ in set(rows.values.numpy().tolist()))
@@ -100,7 +100,7 @@ def test_memory_does_not_grow(times, memory, tokenizer, rng):
             parts = [PARTS[place] for place in rng.integers(len(PARTS), size=rng.integers(1000))]
             again(tokenizer, [rng.bytes(rng.integers(1000)), b"".join(parts), b"".join(parts[::-1])])
 
-    work(50)
+    work(25)
     watched = memory()
-    work(50 * times)
+    work(25 * times)
     assert watched.growth < LIMIT
