@@ -10,12 +10,12 @@ from keras import ops
 
 from keras_seq2seq.layers.attend import Segment
 
-__all__ = ["cache_segment", "empty_cache", "reorder_ancestors", "start_ancestors", "write"]
+__all__ = ["cache_segment", "empty_cache", "grow", "reorder_ancestors", "start_ancestors", "write"]
 
 
-def empty_cache(batch, groups, max_length, width, size, dtype):
+def empty_cache(batch, groups, slots, width, size, dtype):
     """Return keys and values `[B, G, L, W, K]`, all zero."""
-    shape = (batch, groups, max_length, width, size)
+    shape = (batch, groups, slots, width, size)
     return ops.zeros(shape, dtype), ops.zeros(shape, dtype)
 
 
@@ -28,15 +28,21 @@ def write(cache, index, new):
     return ops.where(slot, ops.expand_dims(new, 2), cache)
 
 
-def start_ancestors(batch, width, max_length):
+def start_ancestors(batch, width, slots):
     """Return the table of ancestors `[B, W, L]`: every hypothesis descends from its own lane."""
     lane = ops.reshape(ops.arange(width, dtype="int32"), (1, -1, 1))
-    return ops.broadcast_to(lane, (batch, width, max_length))
+    return ops.broadcast_to(lane, (batch, width, slots))
 
 
 def reorder_ancestors(ancestors, parent, index_axis=1):
     """Let hypothesis w inherit the ancestors of hypothesis `parent[b, w]`."""
     return ops.take_along_axis(ancestors, ops.expand_dims(parent, -1), axis=index_axis)
+
+
+def grow(part, slots, axis=2):
+    """Pad a cache `[B, G, L, W, K]` or a table of ancestors `[B, W, L]` to L = `slots`."""
+    more = slots - ops.shape(part)[axis]
+    return ops.pad(part, [(0, more if i == axis else 0) for i in range(len(part.shape))])
 
 
 def claim_slot(ancestors, index):

@@ -32,13 +32,14 @@ class FullPass:
             raise ValueError(f'model must have an input named "target" to be searched, it has {names}.')
         self.model = model
 
-    def start(self, inputs, max_length, hypotheses=1):
+    def start(self, inputs, max_length, hypotheses=1, slots=None):
         """Keep the prompts, with room for what follows; see `Decodable`."""
         prompt = ops.cast(inputs["target"], "int32")
         lengths = ops.sum(ops.cast(padding_mask(prompt), "int32"), axis=1)
         offset = ops.maximum(lengths - 1, 0)
         token = ops.squeeze(ops.take_along_axis(prompt, ops.expand_dims(offset, 1), axis=1), axis=1)
-        room = ops.zeros((ops.shape(prompt)[0], max_length), dtype="int32")
+        room = max_length if slots is None else slots
+        room = ops.zeros((ops.shape(prompt)[0], room), dtype="int32")
         tokens = ops.repeat(ops.concatenate([prompt, room], axis=1), hypotheses, axis=0)
         others = {name: value for name, value in inputs.items() if name != "target"}
         return DecodeState({"inputs": others, "offset": offset}, {"tokens": tokens}, token)
@@ -57,6 +58,12 @@ class FullPass:
         logits = self.model({**inputs, "target": tokens}, training=False)  # [R, P+L, V]
         here = ops.take_along_axis(logits, ops.expand_dims(place, -1), axis=1)
         return ops.cast(ops.squeeze(here, axis=1), "float32"), {"tokens": tokens}
+
+    def grow(self, carry, context, slots):
+        """Make room for `slots` tokens behind the longest prompt; see `Growing`."""
+        tokens = carry["tokens"]
+        more = ops.max(context["offset"]) + 1 + slots - ops.shape(tokens)[1]
+        return {"tokens": ops.pad(tokens, ((0, 0), (0, ops.maximum(more, 0))))}
 
     def reorder(self, carry, parent):
         """Gather the rows; see `Decodable`."""

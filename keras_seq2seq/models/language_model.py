@@ -2,13 +2,14 @@
 
 import keras
 
+from keras_seq2seq.models.decoder_steps import DecoderSteps
 from keras_seq2seq.models.token_training import TokenTraining
 
 __all__ = ["LanguageModel"]
 
 
 @keras.saving.register_keras_serializable(package="keras_seq2seq")
-class LanguageModel(TokenTraining):
+class LanguageModel(DecoderSteps, TokenTraining):
     """A decoder as a Keras model.
 
     Input: `target` int32 `[B, T]` (BOS first, 0 is padding). Output: logits, float32 `[B, T, V]`.
@@ -23,17 +24,9 @@ class LanguageModel(TokenTraining):
         super().__init__({"target": target}, decoder(target), **kwargs)
         self.decoder = decoder
 
-    def start(self, inputs, max_length, hypotheses=1):
-        """Read the prompts; see `models.protocol.Decodable`."""
-        return self.decoder.start(inputs["target"], max_length=max_length, hypotheses=hypotheses)
-
-    def step(self, token, index, carry, context):
-        """Read one token for each row; see `models.protocol.Decodable`."""
-        return self.decoder.step(token, index, carry, context)
-
-    def reorder(self, carry, parent):
-        """Continue the hypotheses that `parent` names; see `models.protocol.Decodable`."""
-        return self.decoder.reorder(carry, parent)
+    def start(self, inputs, max_length, hypotheses=1, slots=None):
+        """Read the prompts; see `models.protocol`."""
+        return self.decoder.start(inputs["target"], **self._room(max_length, hypotheses, slots))
 
     def get_config(self):
         """Return the decoder."""

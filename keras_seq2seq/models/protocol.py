@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 import keras
 from keras import ops
 
-__all__ = ["Decodable", "DecodeState", "reorder_rows"]
+__all__ = ["Decodable", "DecodeState", "Growing", "reorder_rows"]
 
 
 class DecodeState(NamedTuple):
@@ -59,6 +59,26 @@ class Decodable(Protocol):
 
     def reorder(self, carry: Any, parent: Any) -> Any:
         """Let hypothesis w of source b continue hypothesis `parent[b, w]`, int32 `[B, W]`."""
+
+
+class Growing(Decodable, Protocol):
+    """A model whose carry makes room as a search goes on, so that a step costs what has been generated.
+
+    Where shapes are fixed, as under XLA, a search asks for all the room at once and calls no `grow`.
+    """
+
+    def start(self, inputs: dict, max_length: int, hypotheses: int = 1, slots: Any = None) -> DecodeState:
+        """Process the sources and the prompts once, as `Decodable` has it.
+
+        Args:
+            inputs: the model's inputs.
+            max_length: how many tokens may follow.
+            hypotheses: W.
+            slots: an int32 scalar, for how many of them to make room; default `max_length`.
+        """
+
+    def grow(self, carry: Any, context: Any, slots: Any) -> Any:
+        """Make room for `slots` tokens, no fewer than there was room for before."""
 
 
 def reorder_rows(carry, parent):

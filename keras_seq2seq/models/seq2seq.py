@@ -4,13 +4,14 @@ import keras
 from keras import ops
 
 from keras_seq2seq.layers.masks import padding_mask
+from keras_seq2seq.models.decoder_steps import DecoderSteps
 from keras_seq2seq.models.token_training import TokenTraining
 
 __all__ = ["Seq2Seq"]
 
 
 @keras.saving.register_keras_serializable(package="keras_seq2seq")
-class Seq2Seq(TokenTraining):
+class Seq2Seq(DecoderSteps, TokenTraining):
     """An encoder and a decoder as one Keras model.
 
     Inputs: `source` int32 `[B, S]`, `target` int32 `[B, T]` (BOS first, 0 is padding). Output: logits,
@@ -33,21 +34,12 @@ class Seq2Seq(TokenTraining):
         self.encoder = encoder
         self.decoder = decoder
 
-    def start(self, inputs, max_length, hypotheses=1):
-        """Encode the sources and read the prompts; see `models.protocol.Decodable`."""
+    def start(self, inputs, max_length, hypotheses=1, slots=None):
+        """Encode the sources and read the prompts; see `models.protocol`."""
         source = inputs["source"]
         memory = self.encoder(source, training=False)
-        return self.decoder.start(
-            inputs["target"], memory, padding_mask(source), max_length=max_length, hypotheses=hypotheses
-        )
-
-    def step(self, token, index, carry, context):
-        """Read one token for each row; see `models.protocol.Decodable`."""
-        return self.decoder.step(token, index, carry, context)
-
-    def reorder(self, carry, parent):
-        """Continue the hypotheses that `parent` names; see `models.protocol.Decodable`."""
-        return self.decoder.reorder(carry, parent)
+        room = self._room(max_length, hypotheses, slots)
+        return self.decoder.start(inputs["target"], memory, padding_mask(source), **room)
 
     @property
     def has_alignment(self):

@@ -222,7 +222,7 @@ class TransformerDecoder(_Stack):
         """`[B, T]` -> `[B, T, V]`."""
         return keras.KerasTensor((*target.shape, self.embedding.vocabulary_size), "float32")
 
-    def start(self, target, memory=None, memory_mask=None, *, max_length, hypotheses=1):
+    def start(self, target, memory=None, memory_mask=None, *, max_length, hypotheses=1, slots=None):
         """Project the memory and run over all but the last real token of each prompt, once.
 
         Args:
@@ -231,10 +231,12 @@ class TransformerDecoder(_Stack):
             memory_mask: bool `[B, S]` or None.
             max_length: L, how many tokens may follow.
             hypotheses: W.
+            slots: for how many of these the cache has room until it grows; default `max_length`.
 
         Returns:
             `DecodeState`.
         """
+        slots = max_length if slots is None else slots
         self._check_limit(target.shape[1], max_length)
         batch = ops.shape(target)[0]
         cross = None if memory is None else self._project_memory(memory, memory_mask)
@@ -255,14 +257,14 @@ class TransformerDecoder(_Stack):
             cache.empty_cache(
                 batch,
                 block.self_attention.groups,
-                max_length,
+                slots,
                 hypotheses,
                 block.key_dim,
                 block.compute_dtype,
             )
             for block in self.blocks
         ]
-        ancestors = cache.start_ancestors(batch, hypotheses, max_length)
+        ancestors = cache.start_ancestors(batch, hypotheses, slots)
         return DecodeState(context, {"caches": caches, "ancestors": ancestors}, token)
 
     def step(self, token, index, carry, context):
@@ -294,6 +296,10 @@ class TransformerDecoder(_Stack):
     def reorder(self, carry, parent):
         """Move hypotheses by their table of ancestors; the caches stay where they are."""
         return {**carry, "ancestors": cache.reorder_ancestors(carry["ancestors"], parent)}
+
+    def grow(self, carry, context, slots):
+        """Make room for `slots` tokens; see `models.protocol.Growing`."""
+        return keras.tree.map_structure(lambda part: cache.grow(part, slots), carry)
 
     def align(self, target, memory, memory_mask=None, *, layer=-1):
         """Return where each position looks in the source.

@@ -1,14 +1,16 @@
-"""A loop that leaves out the sources that are done: each time half of them are, the others move together.
+"""A loop over what is there: without the sources that are done, and with no more room than is needed.
 
-Only a graph whose batch has no fixed size can do it. What it costs is one gather each time, and there are at
-most log2(B) of them.
+Each time half of the sources are done the others move together, and each time the caches are full their room
+doubles. Only a graph whose sizes are not fixed can do it. What it costs is one gather each time, and there
+are at most log2(B) + log2(L / 16) of them.
 
-Legend: B sources, n of them still in the loop, W hypotheses.
+Legend: B sources, n of them still in the loop, W hypotheses, L maximum length.
 """
 
 import keras
 from keras import ops
 
+from keras_seq2seq.search.limits import first_slots
 from keras_seq2seq.search.steps import Step, advance, is_open
 
 __all__ = ["compacting_loop"]
@@ -28,12 +30,14 @@ def compacting_loop(model, strategy, task, first):
     Returns:
         The last state of all B sources.
     """
-    constants = _rows_of(task)
+    constants, grows = _rows_of(task), hasattr(model, "grow")
+    most = ops.cast(task.limits.max_length, "int32")
+    slots = first_slots(task.limits.row_limit) if grows else most
 
-    def anything_open(rows, constants, step, whole):
+    def anything_open(rows, slots, constants, step, whole):
         return is_open(strategy, _with_rows(task, constants), Step(*step))
 
-    def run_and_compact(rows, constants, step, whole):
+    def run_and_compact(rows, slots, constants, step, whole):
         here = _with_rows(task, constants)
 
         def crowded(*step):
@@ -41,7 +45,8 @@ def compacting_loop(model, strategy, task, first):
             is_row_open = strategy.open_rows(step.state, step.index, here.limits)
             size = ops.shape(is_row_open)[0]
             enough = 2 * ops.sum(ops.cast(is_row_open, "int32")) > size
-            return ops.logical_and(is_open(strategy, here, step), ops.logical_or(enough, size <= _FEW))
+            worth = ops.logical_and(step.index < slots, ops.logical_or(enough, size <= _FEW))
+            return ops.logical_and(is_open(strategy, here, step), worth)
 
         step = Step(
             *ops.while_loop(crowded, lambda *step: tuple(advance(model, strategy, here, Step(*step))), step)
@@ -55,10 +60,14 @@ def compacting_loop(model, strategy, task, first):
         token, carry, state, constants = keras.tree.map_structure(
             lambda leaf: _take(leaf, keep, size), (step.token, step.carry, step.state, constants)
         )
-        return ops.take(rows, keep, axis=0), constants, (step.index, token, carry, state), whole
+        if grows:
+            slots = ops.where(step.index < slots, slots, ops.minimum(2 * slots, most))
+            carry = model.grow(carry, _with_rows(task, constants).context, slots)
+        return ops.take(rows, keep, axis=0), slots, constants, (step.index, token, carry, state), whole
 
     rows = ops.arange(ops.shape(task.limits.row_limit)[0], dtype="int32")
-    *_, whole = ops.while_loop(anything_open, run_and_compact, (rows, constants, tuple(first), first.state))
+    begin = rows, slots, constants, tuple(first), first.state
+    *_, whole = ops.while_loop(anything_open, run_and_compact, begin)
     return whole
 
 

@@ -3,9 +3,12 @@
 from typing import Any, NamedTuple
 
 import numpy as np
+from keras import ops
 from keras.backend import standardize_dtype
 
-__all__ = ["Limits", "check_limits"]
+__all__ = ["Limits", "check_limits", "first_slots"]
+
+_SLOTS = 16  # tokens; room for fewer costs no less
 
 
 class Limits(NamedTuple):
@@ -54,3 +57,8 @@ def _check(name, value, expected, *ranks):
         raise ValueError(f"{name} must be {expected}, received {value!r}.")
     if getattr(shape, "rank", 0) is not None and len(shape) not in ranks:
         raise ValueError(f"{name} must be {expected}, received the shape {tuple(shape)}.")
+
+
+def first_slots(row_limit):
+    """Return for how many tokens a model that can grow has room at first, an int32 scalar."""
+    return ops.clip(ops.max(row_limit), 1, _SLOTS)

@@ -43,8 +43,9 @@ def search(
         pad_id: never generated.
         bos_id: never generated.
         eos_id: ends a hypothesis.
-        compact: leave sources that are done out of the loop, so that they cost nothing. Acts in TensorFlow's
-            graphs of a batch of unknown size, which XLA cannot compile then. What a constraint knows of the
+        compact: leave sources that are done out of the loop, so that they cost nothing, and let caches grow
+            with the hypotheses instead of having `max_length` from the start. Acts in TensorFlow's graphs of
+            a batch of unknown size, which XLA cannot compile then. What a constraint knows of the
             rows must come from its `Progress`, or be a tensor in a NamedTuple as that of `MinimumLength` is.
 
     Returns:
@@ -58,6 +59,7 @@ def search(
     covers = getattr(strategy, "coverage_penalty", 0.0) > 0
     if covers:
         check_alignment(model)
+    compact = compact and next(iter(inputs.values())).shape[0] is None
     task, first = begin(
         model,
         inputs,
@@ -70,8 +72,9 @@ def search(
         pad_id=pad_id,
         bos_id=bos_id,
         eos_id=eos_id,
+        grows=compact and hasattr(model, "grow"),
     )
-    if compact and first.token.shape[0] is None:
+    if compact:
         state = compacting_loop(model, strategy, task, first)
     else:
         *_, state = ops.while_loop(

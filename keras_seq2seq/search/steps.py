@@ -12,7 +12,7 @@ from keras import ops
 
 from keras_seq2seq.search.checks import check_constraints, check_strategy
 from keras_seq2seq.search.constraints import ForbiddenTokens, MinimumLength, Progress
-from keras_seq2seq.search.limits import Limits, check_limits
+from keras_seq2seq.search.limits import Limits, check_limits, first_slots
 from keras_seq2seq.search.prompts import Prompt
 
 __all__ = ["Step", "Task", "advance", "begin", "is_open"]
@@ -63,8 +63,12 @@ def begin(
     pad_id=0,
     bos_id=2,
     eos_id=3,
+    grows=False,
 ):
-    """Return `Task` and the first `Step`; the arguments are those of `search`."""
+    """Return `Task` and the first `Step`; the arguments are those of `search`.
+
+    With `grows` a `models.protocol.Growing` model begins with room for `first_slots` tokens.
+    """
     check_strategy(strategy)
     check_constraints(constraints)
     check_limits(max_length, min_length, row_limit, seeds)
@@ -81,7 +85,8 @@ def begin(
     if not isinstance(min_length, (int, np.integer)) or min_length > 1:
         rules.append(MinimumLength(ops.minimum(ops.cast(min_length, "int32"), row_limit), eos_id))
     width = strategy.width
-    start = model.start(inputs, max_length, width)
+    room = {"slots": first_slots(row_limit)} if grows else {}
+    start = model.start(inputs, max_length, width, **room)
     token = ops.repeat(start.token, width) if width > 1 else start.token
     step = Step(ops.zeros((), "int32"), token, start.carry, strategy.begin(batch, limits))
     return Task(start.context, prompt, limits, rules), step

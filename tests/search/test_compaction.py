@@ -1,4 +1,4 @@
-"""Leaving out what is done changes no result, and saves the steps that it should."""
+"""Leaving out what is done, and caches that grow, change no result and save what they should."""
 
 import families
 import numpy as np
@@ -9,9 +9,15 @@ from scripted import BOS, Blocked, ScriptedModel, tables
 
 from keras_seq2seq.models import FullPass
 from keras_seq2seq.models.protocol import DecodeState
-from keras_seq2seq.search import Beam, Greedy, NoRepeatedNgram, SearchResult, search
+from keras_seq2seq.search import Beam, Greedy, NoRepeatedNgram, SearchResult, limits, search
 
 IDS, ROW = tf.TensorSpec([None, None], tf.int32), tf.TensorSpec([None], tf.int32)
+
+
+@pytest.fixture(autouse=True)
+def little_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let caches begin with two slots, so that they grow to 4, 8 and `LIMIT`."""
+    monkeypatch.setattr(limits, "_SLOTS", 2)
 
 
 def pair(model, inputs: dict, strategy, **options) -> tuple[SearchResult, SearchResult, tf.Graph]:
@@ -80,6 +86,57 @@ def test_a_model_that_reads_everything_anew() -> None:
     assert_same(plain, compacted)
 
 
+def test_prompts_of_all_lengths_while_caches_grow() -> None:
+    family = families.make("language_model")
+    row = np.arange(40)
+    prompts = np.where(np.arange(12) < 1 + row[:, None] % 12, family.rows[:40, :12].max(initial=5), 0)
+    prompts[:, 0] = BOS
+    for model in (family.model, FullPass(family.model)):
+        plain, compacted, _ = pair(model, {"target": prompts}, Beam(2), row_limit=row % (LIMIT + 1))
+        assert_same(plain, compacted)
+
+
+class Growing(ScriptedModel):
+    """Notes the room that its carry has in every step."""
+
+    def __init__(self, table: np.ndarray) -> None:
+        super().__init__(table)
+        self.room = tf.Variable(tf.zeros([0], tf.int32), shape=[None])
+
+    def start(self, inputs, max_length, hypotheses=1, slots=None):
+        context, carry, token = super().start(inputs, max_length, hypotheses)
+        return DecodeState(
+            context, carry | {"room": tf.zeros([max_length if slots is None else slots])}, token
+        )
+
+    def step(self, token, index, carry, context):
+        self.room.assign(tf.concat([self.room, tf.shape(carry["room"])], 0))
+        logits, next_carry = super().step(token, index, carry, context)
+        return logits, next_carry | {"room": carry["room"]}
+
+    def grow(self, carry, context, slots):
+        return carry | {"room": tf.zeros([slots])}
+
+    def reorder(self, carry, parent):
+        return super().reorder({"state": carry["state"]}, parent) | {"room": carry["room"]}
+
+
+@pytest.mark.parametrize("strategy", [Greedy(), Beam(3)], ids=["greedy", "beam"])
+def test_there_is_no_more_room_than_twice_what_is_needed(strategy) -> None:
+    model = Growing(tables(5, 9))
+
+    def run(source: tf.Tensor, compact: bool) -> tf.Tensor:
+        options = {"max_length": 21, "min_length": 21, "compact": compact}
+        return search(model, {"source": source}, strategy, **options).lengths
+
+    seen = []
+    for compact in (False, True):
+        model.room.assign([])
+        tf.function(run, autograph=False).get_concrete_function(IDS, compact)(tf.range(5)[:, None])
+        seen.append(model.room.numpy().tolist())
+    assert seen == [[21] * 21, [2] * 2 + [4] * 2 + [8] * 4 + [16] * 8 + [21] * 5]
+
+
 class Sharing(ScriptedModel):
     """Keeps in context and carry what belongs to no source."""
 
@@ -120,7 +177,7 @@ class Counting(ScriptedModel):
 @pytest.mark.parametrize("strategy", [Greedy(), Beam(3)], ids=["greedy", "beam"])
 def test_rows_that_are_done_cost_nothing(strategy) -> None:
     """Of 16 sources one ends in each step: from 16 to 8 to 4, which are few enough to go on."""
-    count, limits = 16, np.arange(16) + 1
+    count, row_limits = 16, np.arange(16) + 1
     model = Counting(tables(count, 9))
     source = tf.constant(np.arange(count)[:, None], tf.int32)
     seen = []
@@ -132,8 +189,8 @@ def test_rows_that_are_done_cost_nothing(strategy) -> None:
 
         model.rows.assign(0)
         compiled = tf.function(run, [IDS, ROW], autograph=False).get_concrete_function()
-        lengths = compiled(source, tf.constant(limits, tf.int32))
-        assert lengths[:, 0].numpy().tolist() == limits.tolist()
+        lengths = compiled(source, tf.constant(row_limits, tf.int32))
+        assert lengths[:, 0].numpy().tolist() == row_limits.tolist()
         seen.append(int(model.rows.numpy()) // strategy.width)
     assert seen == [16 * 16, 16 * 8 + 8 * 4 + 4 * 4]
 
