@@ -113,16 +113,14 @@ def differences_of_parts(english: Part, chinese: Part) -> Iterator[str]:
 
 
 def differences_of_sections(english: Sequence[Part], chinese: Sequence[Part]) -> Iterator[str]:
-    """Say where two sections differ; parts are compared one by one if their kinds are the same."""
+    """Say where two sections differ; if one has a part more, the first difference shows it."""
     where = f"section '{english[0].text}' ('{chinese[0].text}')"
-    pairs = list(zip_longest(english, chinese, fillvalue=Part("nothing", "")))
-    for number, (part, other) in enumerate(pairs):
+    for part, other in zip_longest(english, chinese, fillvalue=Part("nothing", "")):
         if part.kind != other.kind:
-            yield f"{where}, part {number}: {only_in(part.kind, other.kind)}: {part.text}"
+            yield f"{where}: {only_in(part.kind, other.kind)}: {part.text or other.text}"
             return
-    for number, (part, other) in enumerate(pairs):
         for difference in differences_of_parts(part, other):
-            yield f"{where}, part {number}, {part.kind}, {difference}"
+            yield f"{where}, {part.kind}, {difference}, in: {part.text.splitlines()[0][:80]}"
 
 
 def differences(english: str, chinese: str) -> list[str]:
