@@ -26,25 +26,26 @@ def export(family: str, kind: str, strategy: str, base: Path, **limits: int) -> 
     return Path(served.export(base, samples=TEXTS[:1]))
 
 
+def ask(base: Path, requests: int) -> None:
+    """Run a soak in a process of its own, whose memory nothing else grows."""
+    command = [sys.executable, soak.__file__, str(base), "--json", "--requests", str(requests)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert json.loads(done.stdout)["requests"] == requests
+
+
 @pytest.mark.parametrize(("family", "kind", "strategy"), SHORT)
 def test_a_short_soak_finds_nothing(family: str, kind: str, strategy: str, tmp_path: Path) -> None:
-    path = export(family, kind, strategy, tmp_path, max_source_length=48)
-    found = soak.soak(path, requests=300, threads=8, questions=60)
-    assert found.errors == {}
-    assert (found.answered, found.swapped, found.different) == (300, 0, [])
-    assert found.growth < soak.LIMIT
+    export(family, kind, strategy, tmp_path, max_source_length=48)
+    ask(tmp_path, 300)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(7200)
 @pytest.mark.parametrize(("family", "kind", "strategy"), LONG)
 def test_ten_thousand_requests_find_nothing(family: str, kind: str, strategy: str, tmp_path: Path) -> None:
-    """In a process of its own, whose memory nothing else grows."""
-    path = export(family, kind, strategy, tmp_path)
-    command = [sys.executable, soak.__file__, str(path.parent), "--json"]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert json.loads(done.stdout)["requests"] == 10_000
+    export(family, kind, strategy, tmp_path)
+    ask(tmp_path, 10_000)
 
 
 def test_errors_and_swapped_and_other_answers_are_noticed(tmp_path: Path) -> None:
