@@ -1,7 +1,7 @@
 """An attention score of one's own: the cosine of query and key, times a temperature that is learned.
 
-Reads the letters of the CMU dictionary's words and writes their phonemes. One core reaches a phoneme error
-rate of 9.9 % on val in three minutes; pronunciation.py trains a larger model to the end.
+Reads the letters of the CMU dictionary's words and writes their phonemes. One core of an Intel Xeon reaches a
+phoneme error rate of 9.9 % on val in three minutes; pronunciation.py trains a larger model to the end.
 """
 
 import time

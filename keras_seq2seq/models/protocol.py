@@ -78,7 +78,13 @@ class Growing(Decodable, Protocol):
         """
 
     def grow(self, carry: Any, context: Any, slots: Any) -> Any:
-        """Make room for `slots` tokens, no fewer than there was room for before."""
+        """Return the carry with room for `slots` tokens, an int32 scalar, no fewer than it had room for.
+
+        Args:
+            carry: the carry.
+            context: the context of the same rows.
+            slots: how many tokens there shall be room for, those of the past included.
+        """
 
 
 def reorder_rows(carry, parent):
